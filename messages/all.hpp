@@ -18,7 +18,7 @@ using message_parts =
 
 // What travels on the bus by itself.
 using bus_messages =
-    type_list<submit, accepted, rejected, text_delta, finished, failed, tokenize_text, tokenized, detokenize_tokens,
+    type_list<submit, accepted, rejected, text_delta, finished, failed, prepared, tokenize_text, tokenized, detokenize_tokens,
               detokenized, enqueue, enqueue_result, cancel_request, outputs, drain, drained, cycle_plan, cycle_done,
               program_notice, choose_source, source_chosen, choose_victims, victims_chosen, checkpoint_published,
               checkpoint_dropped, checkpoint_adopted, copy_order, copy_done>;

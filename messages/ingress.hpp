@@ -176,6 +176,20 @@ struct failed {
     }
 };
 
+// Frontend's preparers -> Frontend: what a submit became, rendered and tokenised away from the actor's own handler.
+struct prepared {
+    request_id request{};
+    std::optional<client_error> error;  // then nothing else holds
+    enqueue order;
+    std::string echo_text;              // echo: the prompt's text
+    static constexpr std::string_view type_name = "prepared";
+    static constexpr auto fields() {
+        using t = prepared;
+        return std::tuple{field("request", &t::request), field("error", &t::error), field("order", &t::order),
+                          field("echo_text", &t::echo_text)};
+    }
+};
+
 // Text layer by itself.
 struct tokenize_text {
     std::string text;

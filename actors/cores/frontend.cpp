@@ -1,0 +1,287 @@
+#include "actors/cores/frontend.hpp"
+
+#include <cmath>
+#include <utility>
+
+namespace fermata {
+namespace {
+
+client_error unavailable(std::string code, std::string message) {
+    client_error error;
+    error.status = 503;
+    error.type = "server_error";
+    error.code = std::move(code);
+    error.message = std::move(message);
+    return error;
+}
+
+// splitmix64: well spread seeds from a counter.
+std::uint64_t mix(std::uint64_t x) {
+    x += 0x9E3779B97F4A7C15ULL;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBULL;
+    return x ^ (x >> 31);
+}
+
+void count(std::shared_ptr<telemetry>& numbers, counter telemetry::*which) {
+    if (numbers) ((*numbers).*which).fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+client_error error_of(failure_kind kind, const std::string& text) {
+    client_error error;
+    error.type = "server_error";
+    error.message = text;
+    switch (kind) {
+        case failure_kind::capacity:
+            error.status = 503;
+            error.code = "capacity_exceeded";
+            if (text.empty()) error.message = "the request needs more context memory than this server has";
+            break;
+        case failure_kind::queue_timeout:
+            error.status = 503;
+            error.code = "queue_timeout";
+            if (text.empty()) error.message = "the request waited too long for a free lane";
+            break;
+        case failure_kind::deadline:
+            error.status = 504;
+            error.code = "deadline_exceeded";
+            if (text.empty()) error.message = "the request's deadline passed";
+            break;
+        case failure_kind::shutting_down:
+            error.status = 503;
+            error.code = "shutting_down";
+            if (text.empty()) error.message = "the server is shutting down";
+            break;
+        case failure_kind::not_finite:
+            error.status = 500;
+            error.code = "logits_not_finite";
+            if (text.empty()) error.message = "the model computed logits that are not finite";
+            break;
+        case failure_kind::none:
+        case failure_kind::internal:
+            error.status = 500;
+            error.code = "internal_error";
+            if (text.empty()) error.message = "an internal error ended the request";
+            break;
+    }
+    return error;
+}
+
+frontend_core::frontend_core(frontend_options options, std::shared_ptr<const text_model> model,
+                             std::shared_ptr<telemetry> numbers)
+    : options_(options), model_(std::move(model)), numbers_(std::move(numbers)) {}
+
+void frontend_core::on(submit request, frontend_commands& commands) {
+    const request_id id = request.request;
+    const auto reject = [&](client_error error) {
+        count(numbers_, &telemetry::requests_rejected);
+        commands.push_back(send_to_client{id, rejected{id, std::move(error)}});
+    };
+    if (draining_) return reject(unavailable("shutting_down", "the server is shutting down"));
+    if (requests_.size() >= options_.requests_max) {
+        client_error error = unavailable("overloaded", "the server holds as many requests as it can");
+        error.status = 429;
+        error.retry_after_s = 1;
+        return reject(std::move(error));
+    }
+    const auto [entry, fresh] = requests_.try_emplace(id);
+    if (!fresh) {
+        client_error error;
+        error.status = 400;
+        error.type = "invalid_request_error";
+        error.param = "request";
+        error.message = "request id " + std::to_string(id.value) + " is in use";
+        return reject(std::move(error));
+    }
+    request_state& state = entry->second;
+    state.echo = request.echo;
+    state.report = request.report;
+    state.stop = request.stop;
+    commands.push_back(hand_to_preparer{std::make_shared<const submit>(std::move(request)),
+                                        mix(options_.seed ^ mix(++seeds_drawn_))});
+}
+
+void frontend_core::on(prepared result, frontend_commands& commands) {
+    const auto entry = requests_.find(result.request);
+    if (entry == requests_.end()) return;
+    request_state& request = entry->second;
+    if (request.cancelled) {
+        requests_.erase(entry);
+        return;
+    }
+    if (result.error) {
+        count(numbers_, &telemetry::requests_rejected);
+        commands.push_back(send_to_client{result.request, rejected{result.request, std::move(*result.error)}});
+        requests_.erase(entry);
+        return;
+    }
+    request.at = phase::queueing;
+    request.prompt = result.order.choices.front()->prompt;
+    request.echo_text = std::move(result.echo_text);
+    request.usage.prompt_tokens = request.prompt.size();
+    request.running_choices = static_cast<std::uint32_t>(result.order.choices.size());
+    request.choices.resize(result.order.choices.size());
+    for (choice_state& choice : request.choices) {
+        if (!model_->has_text()) continue;
+        choice.characters = std::make_unique<text::incremental_detokenizer>(model_->words());
+        choice.stops = std::make_unique<text::stop_text_filter>(request.stop);
+    }
+    commands.push_back(send_to_scheduler{std::move(result.order)});
+}
+
+void frontend_core::on(const enqueue_result& result, frontend_commands& commands) {
+    const auto entry = requests_.find(result.request);
+    if (entry == requests_.end()) return;
+    if (!result.accepted) {
+        client_error error;
+        error.status = 429;
+        error.type = "rate_limit_error";
+        error.code = "queue_full";
+        error.message = "the queue is full; try again later";
+        error.retry_after_s = result.retry_after_s;
+        count(numbers_, &telemetry::requests_rejected);
+        if (!entry->second.cancelled)
+            commands.push_back(send_to_client{result.request, rejected{result.request, std::move(error)}});
+        requests_.erase(entry);
+        return;
+    }
+    entry->second.at = phase::running;
+    if (numbers_)
+        numbers_->prompt_tokens.fetch_add(entry->second.prompt.size(), std::memory_order_relaxed);
+    commands.push_back(send_to_client{
+        result.request,
+        accepted{result.request, token_pos(static_cast<std::uint32_t>(entry->second.prompt.size()))}});
+}
+
+void frontend_core::on(const outputs& rows, frontend_commands& commands) {
+    for (const choice_output& row : rows.rows) {
+        const auto entry = requests_.find(row.request);
+        if (entry == requests_.end()) continue;
+        add_row(row.request, entry->second, row, commands);
+        if (entry->second.running_choices == 0) {
+            end_request(row.request, entry->second, commands);
+            requests_.erase(entry);
+        }
+    }
+}
+
+void frontend_core::on(const cancel_request& cancel, frontend_commands& commands) {
+    const auto entry = requests_.find(cancel.request);
+    if (entry == requests_.end() || entry->second.cancelled) return;
+    entry->second.cancelled = true;
+    // While it is being prepared the Scheduler doesn't know it yet; `prepared` will drop it.
+    if (entry->second.at != phase::preparing) commands.push_back(send_to_scheduler{cancel});
+}
+
+void frontend_core::fail_all(const client_error& error, frontend_commands& commands) {
+    for (auto& [id, request] : requests_) {
+        if (request.at == phase::running)
+            commands.push_back(send_to_client{id, failed{id, error, request.usage}});
+        else
+            commands.push_back(send_to_client{id, rejected{id, error}});
+    }
+    requests_.clear();
+}
+
+void frontend_core::add_row(request_id id, request_state& request, const choice_output& row,
+                            frontend_commands& commands) {
+    if (row.choice >= request.choices.size()) return;
+    choice_state& choice = request.choices[row.choice];
+    if (choice.ended) return;
+
+    text_delta delta;
+    if (!choice.started && request.echo) delta.text = request.echo_text;
+    if (request.report.prompt_logprobs) take_prompt_scores(request, choice, row.row);
+    if (row.row.token != no_token) take_token(choice, row.row, delta.text);
+    choice.held_logits.insert(choice.held_logits.end(), row.row.logits.begin(), row.row.logits.end());
+
+    const bool over = row.row.finish != finish_reason::none;
+    if (over) {
+        choice.ended = true;
+        --request.running_choices;
+        account(request, row);
+        // What may have been the beginning of a stop string is text after all; half a character stays withheld.
+        if (choice.stops && !choice.stops->stopped()) delta.text += choice.stops->finish();
+    }
+    // A row that only computed says nothing; text held back is reported with the text that follows it.
+    const bool speaks = over || !delta.text.empty() || (!choice.characters && row.row.token != no_token);
+    if (!speaks || request.cancelled) return;
+
+    choice.started = true;
+    delta.request = id;
+    delta.choice = row.choice;
+    delta.finish = row.row.finish;
+    delta.tokens = std::exchange(choice.held_tokens, {});
+    delta.prompt = std::exchange(choice.prompt_tokens, {});
+    delta.logits = std::exchange(choice.held_logits, {});
+    commands.push_back(send_to_client{id, std::move(delta)});
+}
+
+void frontend_core::take_token(choice_state& choice, const row_result& row, std::string& text) {
+    choice.held_tokens.push_back(report_of(row.token, row.logprob, row.top_logprobs));
+    if (choice.characters) text += choice.stops->push(choice.characters->push(row.token));
+}
+
+// Scores come in order, chunk by chunk; the first token of a prompt has none.
+void frontend_core::take_prompt_scores(request_state& request, choice_state& choice, const row_result& row) {
+    const std::size_t reported = choice.prompt_tokens.size();
+    for (std::size_t i = 0; i < row.prompt_logprobs.size(); ++i) {
+        const std::size_t position = reported + i;
+        if (position >= request.prompt.size()) return;
+        static const std::vector<token_logprob> none;
+        const auto& top = i < row.prompt_top_logprobs.size() ? row.prompt_top_logprobs[i] : none;
+        choice.prompt_tokens.push_back(report_of(request.prompt[position], row.prompt_logprobs[i], top));
+    }
+}
+
+void frontend_core::account(request_state& request, const choice_output& row) {
+    if (row.row.finish == finish_reason::error && request.failure == failure_kind::none) {
+        request.failure = row.failure == failure_kind::none ? failure_kind::internal : row.failure;
+        request.failure_text = row.row.error;
+    }
+    if (!row.usage) return;
+    request.usage.completion_tokens += row.usage->generated.value;
+    request.usage.replayed_tokens += row.usage->replayed.value;
+    if (row.choice != 0) return;
+    request.usage.cached_tokens = row.usage->cached.value;
+    request.usage.source = row.usage->cached.value > 0 ? "device" : "root";
+    request.usage.queue_ms = static_cast<double>(row.usage->queued_ns) * 1e-6;
+    request.usage.ttft_ms = static_cast<double>(row.usage->ttft_ns) * 1e-6;
+}
+
+void frontend_core::end_request(request_id id, request_state& request, frontend_commands& commands) {
+    if (request.cancelled) {
+        client_error error;
+        error.status = 499;
+        error.type = "client_closed_request";
+        error.message = "the client left";
+        commands.push_back(send_to_client{id, failed{id, std::move(error), request.usage}});
+        return;
+    }
+    if (request.failure != failure_kind::none) {
+        commands.push_back(
+            send_to_client{id, failed{id, error_of(request.failure, request.failure_text), request.usage}});
+        return;
+    }
+    commands.push_back(send_to_client{id, finished{id, request.usage}});
+}
+
+token_report frontend_core::report_of(token_id token, float logprob, const std::vector<token_logprob>& top) const {
+    token_report report;
+    report.token = token;
+    report.bytes = bytes_of(token);
+    report.logprob = logprob;
+    report.top = top;
+    report.top_bytes.reserve(top.size());
+    for (const token_logprob& entry : top) report.top_bytes.push_back(bytes_of(entry.token));
+    return report;
+}
+
+std::string frontend_core::bytes_of(token_id token) const {
+    if (!model_->has_text() || !model_->words()->has_token(token)) return {};
+    return std::string(model_->words()->token_bytes(token));
+}
+
+}  // namespace fermata
