@@ -15,6 +15,14 @@ client_error unavailable(std::string code, std::string message) {
     return error;
 }
 
+client_error client_left() {
+    client_error error;
+    error.status = 499;
+    error.type = "client_closed_request";
+    error.message = "the client left";
+    return error;
+}
+
 // splitmix64: well spread seeds from a counter.
 std::uint64_t mix(std::uint64_t x) {
     x += 0x9E3779B97F4A7C15ULL;
@@ -108,6 +116,7 @@ void frontend_core::on(prepared result, frontend_commands& commands) {
     if (entry == requests_.end()) return;
     request_state& request = entry->second;
     if (request.cancelled) {
+        commands.push_back(send_to_client{result.request, rejected{result.request, client_left()}});
         requests_.erase(entry);
         return;
     }
@@ -142,8 +151,7 @@ void frontend_core::on(const enqueue_result& result, frontend_commands& commands
         error.message = "the queue is full; try again later";
         error.retry_after_s = result.retry_after_s;
         count(numbers_, &telemetry::requests_rejected);
-        if (!entry->second.cancelled)
-            commands.push_back(send_to_client{result.request, rejected{result.request, std::move(error)}});
+        commands.push_back(send_to_client{result.request, rejected{result.request, std::move(error)}});
         requests_.erase(entry);
         return;
     }
@@ -253,11 +261,7 @@ void frontend_core::account(request_state& request, const choice_output& row) {
 
 void frontend_core::end_request(request_id id, request_state& request, frontend_commands& commands) {
     if (request.cancelled) {
-        client_error error;
-        error.status = 499;
-        error.type = "client_closed_request";
-        error.message = "the client left";
-        commands.push_back(send_to_client{id, failed{id, std::move(error), request.usage}});
+        commands.push_back(send_to_client{id, failed{id, client_left(), request.usage}});
         return;
     }
     if (request.failure != failure_kind::none) {
