@@ -1,0 +1,34 @@
+#include "actors/cores/fresh_queue.hpp"
+
+#include <algorithm>
+
+namespace fermata::scheduling {
+
+void fresh_queue::remove(ticket who) { std::erase(queue_, who); }
+
+std::uint32_t fresh_queue::admitted(ticket who, request_table& table) {
+    std::uint32_t passed = 0;
+    for (const ticket older : queue_) {
+        if (older == who) break;
+        if (sequence* s = table.find(older)) ++s->overtaken, ++passed;
+    }
+    remove(who);
+    return passed;
+}
+
+std::optional<ticket> fresh_queue::next(const std::vector<ticket>& taken, const request_table& table,
+                                        const std::function<bool(const sequence&)>& may_try) const {
+    const auto is_taken = [&](ticket who) { return std::find(taken.begin(), taken.end(), who) != taken.end(); };
+    const std::size_t window = std::min<std::size_t>(queue_.size(), std::size_t{bypass_max_} + 1);
+    // Tries of one turn may fail singly, so a request counts as overtaken by every younger try beside it.
+    for (std::size_t i = 0; i < window; ++i) {
+        const sequence& candidate = *table.find(queue_[i]);
+        if (!is_taken(candidate.who) && may_try(candidate)) return candidate.who;
+        std::size_t younger_tries = 0;
+        for (std::size_t j = i + 1; j < queue_.size(); ++j) younger_tries += is_taken(queue_[j]);
+        if (candidate.overtaken + younger_tries >= bypass_max_) return std::nullopt;
+    }
+    return std::nullopt;
+}
+
+}  // namespace fermata::scheduling

@@ -1,0 +1,175 @@
+// The Scheduler: who runs this cycle. A pure core: one event in, a short list of commands out; no clock, no threads.
+//
+// Invariants: one turn at a time, numbered; while it waits for ResourceManager or Program no second decision starts,
+// and answers of other turns are ignored (D6). Steady decode is one exchange with Program a cycle and nothing else.
+// Work that exists is always on its way: a unit runs, a copy is in flight, or something is paused, dropped or ended in
+// this very turn (D4). Every accepted sequence gets exactly one terminal output.
+//
+// Parts: request_table (records), fresh_queue (FIFO, bounded bypass), paused_queue (recovery), lane_table,
+// cycle_planner (units), pressure (who gives way). This class is the turn that connects them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "actors/cores/cycle_planner.hpp"
+#include "actors/cores/fresh_queue.hpp"
+#include "actors/cores/lane_table.hpp"
+#include "actors/cores/paused_queue.hpp"
+#include "actors/cores/request_table.hpp"
+#include "messages/context.hpp"
+#include "messages/cycle.hpp"
+#include "messages/serving.hpp"
+#include "messages/telemetry.hpp"
+
+namespace fermata {
+
+struct scheduler_options {
+    std::uint32_t max_concurrency = 8;         // C: lanes, and the bound of bypassing
+    std::uint32_t page_tokens = 64;
+    std::uint32_t prefill_chunk_tokens = 512;
+    std::uint32_t batch_tokens = 1024;         // more than max_concurrency
+    std::uint32_t request_tokens_max = 0;      // largest prompt the pool can ever hold (memory_plan); 0: Program decides
+    bool attention_only = true;                // siblings may share prompt pages at any position
+    std::uint32_t max_pending = 256;           // requests waiting for their first bind
+    time_ns pending_timeout = 600'000'000'000;
+    time_ns copy_timeout = 60'000'000'000;     // a bind that waits longer for its copy is given up (D4)
+    double tau_high = 0.88, tau_admit = 0.80;  // share of pages only a pause could free: no fresh admission above
+    double tau_low = 0.05;                     // fewer free pages: cache is reclaimed before anyone is short (Q1)
+    std::shared_ptr<telemetry> numbers;        // may be null
+};
+
+// Asks the shell for a `tick` at that time. A later one replaces nothing: spurious ticks are harmless.
+struct wake_at {
+    time_ns when = 0;
+};
+struct tick {};
+
+// The receiver follows from the type: cycle_plan -> Program, choose_* -> ResourceManager, outputs and enqueue_result
+// -> Frontend, drained -> node, wake_at -> the shell's timer.
+using scheduler_command =
+    std::variant<cycle_plan, choose_source, choose_victims, outputs, enqueue_result, drained, wake_at>;
+
+class scheduler {
+public:
+    using commands = std::vector<scheduler_command>;
+
+    // `view`: Program's first picture, may be null (an empty device). Throws std::invalid_argument.
+    scheduler(scheduler_options options, std::shared_ptr<const program_view> view);
+
+    // Each appends its commands to `out`, in the order they must be sent: the device's next work first.
+    void on(const enqueue& event, time_ns now, commands& out);
+    void on(const cancel_request& event, time_ns now, commands& out);
+    void on(const cycle_done& event, time_ns now, commands& out);
+    void on(const program_notice& event, time_ns now, commands& out);
+    void on(const source_chosen& event, time_ns now, commands& out);
+    void on(const victims_chosen& event, time_ns now, commands& out);
+    void on(const drain& event, time_ns now, commands& out);
+    void on(const tick& event, time_ns now, commands& out);
+
+    // Nothing queued, running, paused or being ended.
+    bool quiet() const;
+
+    struct figures {  // for tests, `inspect` and the simulator
+        std::uint32_t lanes_used = 0;
+        std::size_t queued = 0, paused = 0, live = 0;
+        std::uint64_t turns = 0, plans = 0, bypasses = 0, pauses = 0, watchdog_ends = 0;
+        std::uint32_t overtaken_max = 0;
+        bool waiting = false;  // an exchange is under way
+    };
+    figures look() const;
+
+private:
+    using sequence = scheduling::sequence;
+    using phase = scheduling::phase;
+    enum class stage : std::uint8_t { idle, choosing_source, choosing_victims, running };
+    struct ending {  // ended here, not yet forgotten by Program
+        ticket who{};
+        std::optional<lane> where;
+        bool sent = false;
+    };
+
+    // events (scheduler.cpp)
+    void finish_event(time_ns now, commands& out);
+    void expire(time_ns now);
+    void end(sequence& s, finish_reason finish, failure_kind failure, std::string text, time_ns now);
+    void publish(sequence& s, row_result row, failure_kind failure);
+    void set_wake(time_ns now, commands& out);
+    void update_gauges();
+    void broken(const std::string& error, time_ns now);
+
+    // answers of Program (scheduler_answers.cpp)
+    void take_room(const occupancy& room, std::uint32_t copies);
+    void settle_endings();
+    void take_pause(const pause_result& result);
+    void take_bind(const bind_result& result, time_ns now);
+    void take_shortage(const shortage& result, time_ns now);
+    void take_row(const row_result& result, time_ns now);
+    void bind_failed(sequence& s);
+    void release_lane(sequence& s);
+    void end_permit(sequence& s);
+    void capacity_event() { ++event_; }
+
+    // the turn (scheduler_turn.cpp)
+    void open_turn(commands& out);
+    void proceed(commands& out);
+    bool choose_tries(commands& out);
+    std::optional<ticket> next_try();
+    std::optional<ticket> restore_candidate();
+    bool restore_allowed(const sequence& s) const;
+    bool ask_source(sequence& s, commands& out);
+    bool settle_room(commands& out);
+    bool ask_victims(std::uint32_t pages, std::uint32_t slots, commands& out);
+    bool fit_tries(commands& out);
+    void relieve_residents(std::uint32_t& pages);
+    void drop_try(std::size_t index);
+    void send_plan(commands& out);
+    void add_bind(sequence& s);
+    bool watchdog();
+    bool gate_open();
+    std::uint32_t unit_pages(const sequence& s) const;
+    std::uint32_t bind_pages(const sequence& s) const;
+    std::vector<const sequence*> residents() const;
+    bool alone() const;
+
+    scheduler_options options_;
+    scheduling::request_table table_;
+    scheduling::fresh_queue fresh_;
+    scheduling::paused_queue paused_;
+    scheduling::lane_table lanes_;
+    std::vector<ticket> residents_;  // ticket order: binding excluded, copying included
+    std::vector<ending> endings_;
+
+    // facts from Program
+    std::shared_ptr<const program_view> view_;
+    occupancy room_;
+    bool room_known_ = false;
+    std::uint32_t copies_in_flight_ = 0;
+    std::uint64_t event_ = 1;  // capacity events so far
+
+    // the turn under way
+    stage stage_ = stage::idle;
+    std::uint64_t turn_ = 0;
+    cycle_plan draft_;
+    std::vector<ticket> tries_;        // binds of this turn, in order
+    std::optional<ticket> asking_;     // whose source is being chosen
+    std::optional<victims_chosen> victims_;
+    bool tries_done_ = false;
+    bool last_resort_ = false;         // D4: the only try is alone and must succeed or end
+    bool gate_closed_ = false;
+    std::uint32_t barren_ = 0;         // exchanges in a row that moved nothing
+
+    std::vector<choice_output> pending_outputs_;
+    bool draining_ = false, drained_sent_ = false, broken_ = false;
+    time_ns grace_until_ = 0;
+    std::uint32_t cut_short_ = 0;
+    time_ns wake_set_ = 0;
+    time_ns turn_opened_at_ = 0;
+    figures figures_;
+};
+
+}  // namespace fermata

@@ -1,0 +1,76 @@
+// What the Scheduler knows of one choice of one request, from acceptance to its last token. The record lives through
+// pauses (O1): ticket, first times and usage are set once and never again (M6).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "messages/cycle.hpp"
+#include "messages/generation.hpp"
+#include "messages/ids.hpp"
+#include "messages/serving.hpp"
+
+namespace fermata::scheduling {
+
+enum class phase : std::uint8_t {
+    queued,   // in the fresh queue
+    binding,  // its bind order is in the plan under way
+    copying,  // bound once a copy is complete; holds a lane, can't be paused (M2)
+    prefill,  // prompt or replay tokens are left to compute
+    decode,   // holds a token to feed
+    paused,   // Program keeps the ledger, no lane
+};
+
+struct sequence {
+    ticket who{};
+    request_id request{};
+    std::uint32_t choice = 0;
+    std::shared_ptr<const sequence_spec> spec;
+    time_ns deadline = 0;  // 0: none
+
+    phase now = phase::queued;
+    std::optional<lane> where;
+    token_pos frontier{0};  // execution frontier, as Program last told (A1)
+    token_pos target{0};    // prefill ends here: the prompt, or what a replay has to cover
+    bool begun = false;     // was bound once
+    bool prompt_computed = false;
+    bool recovering = false;  // holds the recovery permit (M5)
+
+    // A paused one.
+    token_run ledger;
+    bool holds_token = false;  // a sampled token waits to be fed after the replay
+
+    // The next bind.
+    std::optional<checkpoint_id> source;
+    token_pos source_tokens{0};
+    bool root_only = false;           // other sources were tried and don't fit (F4)
+    std::uint32_t stale_binds = 0;    // in a row
+    std::uint32_t pages_reported = 0; // Program's own figure after a shortage; 0: use the estimate
+    std::uint32_t slots_short = 0;
+    std::uint64_t tried_event = 0;    // capacity event of the last failed try (E2, M4)
+    std::uint64_t parked_event = 0;   // resident without relief: waits for a later capacity event
+
+    // Rotation and fairness.
+    std::uint64_t last_prefill = 0;  // turn of the last chunk, or of the bind
+    std::uint32_t overtaken = 0;     // successful younger requests (E1)
+    std::optional<ticket> leader;    // sibling whose prompt pages this one would share
+
+    // Times and usage.
+    time_ns accepted_at = 0;
+    time_ns bound_at = 0;
+    time_ns first_token_at = 0;
+    time_ns last_token_at = 0;
+    time_ns copying_since = 0;
+    sequence_usage usage;
+
+    bool resident() const { return now == phase::copying || now == phase::prefill || now == phase::decode; }
+    bool runnable() const { return now == phase::prefill || now == phase::decode; }
+};
+
+// Pages that hold `tokens` positions.
+constexpr std::uint32_t pages_for(token_pos tokens, std::uint32_t page_tokens) {
+    return (tokens.value + page_tokens - 1) / page_tokens;
+}
+
+}  // namespace fermata::scheduling
