@@ -2,11 +2,11 @@
 
 namespace fermata::weights {
 
-std::string quoted(std::string_view text) {
-    constexpr std::size_t shown_max = 96;
+std::string shown(std::string_view text) {
+    constexpr std::size_t bytes_max = 96;
     constexpr char digits[] = "0123456789abcdef";
     std::string result = "'";
-    for (const char c : text.substr(0, shown_max)) {
+    for (const char c : text.substr(0, bytes_max)) {
         const auto byte = static_cast<unsigned char>(c);
         if (byte >= 0x20 && byte < 0x7f) {
             result += c;
@@ -16,7 +16,7 @@ std::string quoted(std::string_view text) {
             result += digits[byte & 15];
         }
     }
-    if (text.size() > shown_max) result += "...";
+    if (text.size() > bytes_max) result += "...";
     return result + "'";
 }
 

@@ -70,7 +70,7 @@ metadata_type read_type(byte_reader& reader, std::string_view key) {
     const auto number = reader.number<std::uint32_t>("a value's type");
     const auto type = static_cast<metadata_type>(number);
     if (name_of(type) == "?")
-        reader.error_at(at, "key " + quoted(key) + " has value type " + std::to_string(number) +
+        reader.error_at(at, "key " + shown(key) + " has value type " + std::to_string(number) +
                                 "; GGUF defines the types 0 to 12");
     return type;
 }
@@ -79,7 +79,7 @@ metadata_type read_type(byte_reader& reader, std::string_view key) {
 // each element takes at least one.
 metadata_value read_array(byte_reader& reader, std::string_view key, unsigned nesting) {
     if (nesting > limits::array_nesting_max)
-        reader.error("key " + quoted(key) + " nests arrays deeper than " + std::to_string(limits::array_nesting_max));
+        reader.error("key " + shown(key) + " nests arrays deeper than " + std::to_string(limits::array_nesting_max));
     metadata_value value;
     value.type = metadata_type::array;
     value.element = read_type(reader, key);
@@ -88,7 +88,7 @@ metadata_value read_array(byte_reader& reader, std::string_view key, unsigned ne
     // A string takes at least 8 bytes, an array 12.
     const std::uint64_t smallest = size != 0 ? size : (value.element == metadata_type::string ? 8 : 12);
     if (value.count > reader.left() / smallest)
-        reader.error("key " + quoted(key) + " claims " + std::to_string(value.count) + " elements, but only " +
+        reader.error("key " + shown(key) + " claims " + std::to_string(value.count) + " elements, but only " +
                      std::to_string(reader.left()) + " bytes are left; the file is truncated or damaged");
     const std::size_t start = reader.offset();
     if (size != 0) {
@@ -98,7 +98,7 @@ metadata_value read_array(byte_reader& reader, std::string_view key, unsigned ne
     byte_reader scan = reader;
     for (std::uint64_t i = 0; i < value.count; ++i) {
         if (value.element == metadata_type::string)
-            scan.take(scan.number<std::uint64_t>("a string's length"), "a string of key " + quoted(key));
+            scan.take(scan.number<std::uint64_t>("a string's length"), "a string of key " + shown(key));
         else
             read_array(scan, key, nesting + 1);
     }
@@ -112,7 +112,7 @@ metadata_value read_value(byte_reader& reader, std::string_view key) {
     if (value.type == metadata_type::array) return read_array(reader, key, 1);
     const std::uint64_t size = value.type == metadata_type::string ? reader.number<std::uint64_t>("a string's length")
                                                                    : fixed_bytes(value.type);
-    value.bytes = reader.take(size, "the value of key " + quoted(key));
+    value.bytes = reader.take(size, "the value of key " + shown(key));
     return value;
 }
 
@@ -125,7 +125,7 @@ void read_metadata(byte_reader& reader, std::uint64_t count, metadata& values) {
                                     " bytes; 1 to " + std::to_string(limits::key_bytes_max) + " are allowed");
         const std::string_view key = reader.text(length, "a key");
         const metadata_value value = read_value(reader, key);
-        if (!values.insert(key, value)) reader.error_at(at, "key " + quoted(key) + " appears twice");
+        if (!values.insert(key, value)) reader.error_at(at, "key " + shown(key) + " appears twice");
     }
 }
 
@@ -152,7 +152,7 @@ pending_tensor read_tensor_info(byte_reader& reader, std::uint64_t number) {
     file_tensor& tensor = result.tensor;
     tensor.view.name = read_tensor_name(reader, number);
     const auto refuse = [&](const std::string& what) {
-        reader.error_at(result.header_offset, "tensor " + quoted(tensor.view.name) + " " + what);
+        reader.error_at(result.header_offset, "tensor " + shown(tensor.view.name) + " " + what);
     };
     tensor.dimensions = reader.number<std::uint32_t>("a tensor's number of dimensions");
     if (tensor.dimensions == 0 || tensor.dimensions > limits::gguf_dimensions_max)
@@ -198,7 +198,7 @@ std::uint64_t alignment_of(const metadata& values, std::string_view file) {
 void place_tensors(std::vector<pending_tensor>& tensors, const gguf_contents& contents, std::size_t file_bytes,
                    std::span<const std::byte> data, std::string_view file) {
     for (pending_tensor& pending : tensors) {
-        const std::string who = "tensor " + quoted(pending.tensor.view.name);
+        const std::string who = "tensor " + shown(pending.tensor.view.name);
         if (pending.offset % contents.alignment_bytes != 0)
             fail_at(file, pending.header_offset,
                     who + " has offset " + std::to_string(pending.offset) + ", not a multiple of the alignment " +
@@ -218,7 +218,7 @@ void place_tensors(std::vector<pending_tensor>& tensors, const gguf_contents& co
         const pending_tensor& after = tensors[order[i]];
         if (before.offset + before.bytes > after.offset)
             fail_at(file, after.header_offset,
-                    "tensor " + quoted(after.tensor.view.name) + " overlaps tensor " + quoted(before.tensor.view.name));
+                    "tensor " + shown(after.tensor.view.name) + " overlaps tensor " + shown(before.tensor.view.name));
     }
 }
 
@@ -261,7 +261,7 @@ gguf_contents read_gguf(std::span<const std::byte> bytes, std::string_view file)
         tensors.push_back(read_tensor_info(reader, i));
         if (!names.insert(tensors.back().tensor.view.name).second)
             reader.error_at(tensors.back().header_offset,
-                            "tensor " + quoted(tensors.back().tensor.view.name) + " appears twice");
+                            "tensor " + shown(tensors.back().tensor.view.name) + " appears twice");
     }
     const std::uint64_t mask = contents.alignment_bytes - 1;
     contents.data_offset_bytes = (reader.offset() + mask) & ~mask;

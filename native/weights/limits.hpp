@@ -26,6 +26,7 @@ inline constexpr std::uint64_t shards_max = 4096;
 
 // Text files of a folder.
 inline constexpr std::uint64_t config_bytes_max = 4u << 20;
+inline constexpr std::uint64_t config_keys_max = 1u << 14;
 inline constexpr std::uint64_t index_bytes_max = 64u << 20;
 inline constexpr std::uint64_t text_bytes_max = 256u << 20;  // tokenizer.json of large vocabularies has 30 MB
 inline constexpr unsigned json_nesting_max = 64;

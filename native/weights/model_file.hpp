@@ -19,6 +19,7 @@
 #include "native/tensor/tensor_view.hpp"
 #include "native/weights/error.hpp"
 #include "native/weights/file_tensor.hpp"
+#include "native/weights/folder.hpp"
 #include "native/weights/mapped_file.hpp"
 #include "native/weights/metadata.hpp"
 
@@ -60,6 +61,7 @@ public:
     // Prefix of errors about a tensor: the file it lies in.
     const std::string& file_of(const weights::file_tensor& tensor) const noexcept;
 
+    std::size_t file_count() const noexcept { return files_.size(); }
     std::uint64_t file_bytes() const noexcept;    // all files together
     std::uint64_t tensor_bytes() const noexcept;  // data of all tensors
     std::uint64_t parameters() const noexcept;    // elements of all tensors
@@ -70,15 +72,17 @@ public:
     // Reads ahead what will be needed next.
     void prefetch(const tensor_view& tensor) const noexcept;
 
-    // XXH3-128 of names, types, shapes and data of all tensors, in order of name, and of all metadata or the config:
-    // the identity of these weights wherever the files lie. Reads everything once. 32 hex digits.
+    // XXH3-128 of names, types, shapes and data of all tensors, in file order, and of all metadata or the config:
+    // the identity of these weights wherever the files lie. Reads everything once and releases it. 32 hex digits.
     std::string content_digest() const;
 
 private:
     model_file();
-    void open_gguf(const std::string& path);
-    void open_folder(const std::string& path);
-    void add_tensors(std::vector<weights::file_tensor>&& tensors, std::uint32_t part);
+    void open_gguf();
+    void open_folder();
+    void read_config();
+    void open_shard(const std::string& path, const std::string& place);
+    void add_tensors(const std::vector<weights::file_tensor>& tensors);
 
     struct folder_config;
 
@@ -93,12 +97,5 @@ private:
     std::vector<weights::file_tensor> tensors_;
     std::unordered_map<std::string_view, std::size_t> index_;
 };
-
-// Reads a small text file of a folder (tokenizer.json, generation_config.json, ...). Empty when it isn't there; throws
-// model_file_error when it is larger than `bytes_max` or can't be read.
-bool read_text_file(const std::string& folder, std::string_view name, std::string& text,
-                    std::uint64_t bytes_max = weights::limits::text_bytes_max);
-// Names of the regular files directly in a folder, sorted. Throws model_file_error when it isn't a readable folder.
-std::vector<std::string> list_folder(const std::string& folder);
 
 }  // namespace fermata

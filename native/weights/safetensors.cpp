@@ -85,7 +85,7 @@ public:
         }
         if (state_ != state::tensor || field_ != field::type) return refuse("holds a string where none is allowed");
         const auto* const type = std::ranges::find(element_types, std::string_view(value), &element_type::name);
-        if (type == std::end(element_types)) return refuse("has dtype " + quoted(value) + ", which isn't known");
+        if (type == std::end(element_types)) return refuse("has dtype " + shown(value) + ", which isn't known");
         if (tensors.back().type != nullptr) return refuse("has dtype twice");
         tensors.back().type = type;
         return true;
@@ -120,7 +120,7 @@ public:
         } else if (value == "data_offsets") {
             field_ = field::offsets;
         } else {
-            return refuse("has the field " + quoted(value) + "; dtype, shape and data_offsets are allowed");
+            return refuse("has the field " + shown(value) + "; dtype, shape and data_offsets are allowed");
         }
         return true;
     }
@@ -154,7 +154,7 @@ public:
     bool parse_error(std::size_t position, const std::string& token, const nlohmann::json::exception&) {
         syntax_error = true;
         error_offset = position;
-        error = "the header isn't valid JSON near " + quoted(token);
+        error = "the header isn't valid JSON near " + shown(token);
         return false;
     }
 
@@ -187,7 +187,7 @@ private:
         const bool of_tensor = (state_ == state::top || state_ == state::tensor || state_ == state::list) &&
                                !in_metadata_ && !tensors.empty();
         if (!of_tensor) return refuse_header(what);
-        error = "tensor " + quoted(tensors.back().name) + " " + what;
+        error = "tensor " + shown(tensors.back().name) + " " + what;
         return false;
     }
 
@@ -218,7 +218,7 @@ std::uint64_t element_count(const pending_tensor& tensor, std::string_view file)
         const auto product = checked_product(elements, tensor.shape[i]);
         // A 0 later in the shape doesn't excuse an overflow before it.
         if (!product || *product > limits::elements_max)
-            fail(file, "tensor " + quoted(tensor.name) + " has more than 2^50 elements");
+            fail(file, "tensor " + shown(tensor.name) + " has more than 2^50 elements");
         elements = *product;
     }
     return elements;
@@ -227,7 +227,7 @@ std::uint64_t element_count(const pending_tensor& tensor, std::string_view file)
 void place(const pending_tensor& pending, std::uint64_t expected_begin, std::span<const std::byte> data,
            std::string_view file, file_tensor& tensor) {
     const auto [begin, end] = pending.offsets;
-    const std::string who = "tensor " + quoted(pending.name);
+    const std::string who = "tensor " + shown(pending.name);
     const std::string where = " lies at data_offsets [" + std::to_string(begin) + ", " + std::to_string(end) + "]";
     if (end < begin) fail(file, who + where + ", which end before they begin");
     if (end > data.size())
@@ -270,7 +270,7 @@ safetensors_contents read_safetensors(std::span<const std::byte> bytes, std::str
         end = pending.offsets[1];
         tensor.view.name = contents.names.emplace_back(pending.name);
         if (!names.insert(tensor.view.name).second)
-            fail(file, "tensor " + quoted(tensor.view.name) + " appears twice");
+            fail(file, "tensor " + shown(tensor.view.name) + " appears twice");
         tensor.shape = pending.shape;
         tensor.dimensions = pending.dimensions;
         tensor.type_name = pending.type->name;

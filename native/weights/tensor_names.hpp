@@ -60,11 +60,12 @@ std::string_view skipped_part(std::string_view name) noexcept;
 // The name a GGUF file (or a folder of transformers) gives to a tensor.
 std::string usual_name(model_format format, tensor_key key);
 
-// The tensors of a llama-like checkpoint by role. Construction refuses unknown tensors, layers beyond the model's,
-// and two tensors of one role, naming them; what belongs to parts not built yet is skipped and listed.
+// The tensors of a llama-like checkpoint by role. Construction refuses unknown tensors, tensors the configuration has
+// no place for, layers beyond the model's, and two tensors of one role, naming them; what belongs to parts not built
+// yet is skipped and listed. It settles sizes.tied_head where file and configuration disagree.
 class llama_tensors {
 public:
-    llama_tensors(const model_file& file, const llama_hyperparameters& sizes);
+    llama_tensors(const model_file& file, llama_hyperparameters& sizes);
 
     // Null when absent. Throws when its type can't be read.
     const tensor_view* find(tensor_role role, std::int32_t layer = -1) const;
@@ -75,6 +76,8 @@ public:
     const std::vector<std::string>& skipped() const noexcept { return skipped_; }
 
 private:
+    void settle_head(llama_hyperparameters& sizes);
+
     const model_file* file_;
     std::map<tensor_key, const weights::file_tensor*> by_key_;
     std::vector<std::string> skipped_;
