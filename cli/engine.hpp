@@ -27,9 +27,9 @@ public:
 };
 
 struct engine_extras {
-    std::string model_id;            // empty: the file's name
+    std::string model_id{};          // empty: the file's name
     int caf_port = -1;               // -1: none
-    std::string caf_host;
+    std::string caf_host{};
     bool progress = false;           // say on standard error what is being done
 };
 
