@@ -1,0 +1,246 @@
+// The Frontend's core: a request's life between its client and the Scheduler, driven message by message.
+#include <doctest/doctest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/cores/frontend.hpp"
+#include "tests/support/byte_vocabulary.hpp"
+
+using namespace fermata;
+
+namespace {
+
+struct world {
+    std::shared_ptr<const text_model> model =
+        std::make_shared<const text_model>(text::tokenizer::from_vocabulary(tests::byte_vocabulary()), "");
+    frontend_core core{frontend_options{}, model};
+    frontend_commands commands;
+
+    // Takes what the core ordered so far.
+    frontend_commands take() { return std::exchange(commands, {}); }
+
+    submit request(std::uint64_t id, std::string text) {
+        submit s;
+        s.request = request_id(id);
+        s.kind = prompt_kind::text;
+        s.prompt_text = std::move(text);
+        s.max_tokens = 32;
+        return s;
+    }
+    void prepare_now() {
+        for (auto& command : take())
+            if (auto* work = std::get_if<hand_to_preparer>(&command)) {
+                planning_limits limits;
+                limits.vocabulary = 258;
+                core.on(prepare(*work->request, *model, limits, work->drawn_seed, 0), commands);
+            }
+    }
+    // From submit to `accepted`.
+    void start(submit s) {
+        const request_id id = s.request;
+        core.on(std::move(s), commands);
+        prepare_now();
+        take();
+        core.on(enqueue_result{id, true, 0}, commands);
+        take();
+    }
+    void row(std::uint64_t id, token_id token, finish_reason finish = finish_reason::none, std::uint32_t choice = 0,
+             failure_kind failure = failure_kind::none) {
+        choice_output out;
+        out.request = request_id(id);
+        out.choice = choice;
+        out.row.token = token;
+        out.row.finish = finish;
+        out.failure = failure;
+        if (finish != finish_reason::none) {
+            auto usage = std::make_shared<sequence_usage>();
+            usage->generated = token_pos(1);
+            usage->cached = token_pos(64);
+            out.usage = usage;
+        }
+        core.on(outputs{{out}}, commands);
+    }
+    // All text sent so far, with "|" between deltas and the kind of the last word.
+    std::string said() {
+        std::string result;
+        for (const auto& command : take()) {
+            const auto* sent = std::get_if<send_to_client>(&command);
+            if (!sent) continue;
+            if (const auto* d = std::get_if<text_delta>(&sent->message)) result += d->text + "|";
+            if (std::holds_alternative<finished>(sent->message)) result += "finished";
+            if (const auto* f = std::get_if<failed>(&sent->message)) result += "failed:" + f->error.code;
+            if (const auto* r = std::get_if<rejected>(&sent->message)) result += "rejected:" + std::to_string(r->error.status);
+            if (std::holds_alternative<accepted>(sent->message)) result += "accepted ";
+        }
+        return result;
+    }
+};
+
+}  // namespace
+
+TEST_CASE("accepted, deltas, finished; then the request is forgotten") {
+    world w;
+    w.core.on(w.request(1, "ab"), w.commands);
+    w.prepare_now();
+    auto commands = w.take();
+    REQUIRE(commands.size() == 1);
+    CHECK(std::holds_alternative<enqueue>(std::get<send_to_scheduler>(commands[0]).message));
+    w.core.on(enqueue_result{request_id(1), true, 0}, w.commands);
+    w.row(1, 'x');
+    w.row(1, 'y', finish_reason::length);
+    CHECK(w.said() == "accepted x|y|finished");
+    CHECK(w.core.requests() == 0);
+    w.row(1, 'z');  // a late row of a forgotten request
+    CHECK(w.said() == "");
+}
+
+TEST_CASE("a character leaves whole; half a one at the end is withheld") {
+    world w;
+    w.start(w.request(1, "a"));
+    w.row(1, 0xC3);
+    CHECK(w.said() == "");
+    w.row(1, 0xA9);
+    CHECK(w.said() == "\xC3\xA9|");
+    w.row(1, 0xE2);
+    w.row(1, 0x82, finish_reason::length);
+    CHECK(w.said() == "|finished");
+}
+
+TEST_CASE("what may begin a stop string is held back and given out when it does not") {
+    world w;
+    auto s = w.request(1, "a");
+    s.stop = {"END"};
+    w.start(s);
+    w.row(1, 'x');
+    w.row(1, 'E');
+    w.row(1, 'N');
+    CHECK(w.said() == "x|");
+    w.row(1, 'o');
+    CHECK(w.said() == "ENo|");
+    w.row(1, 'E');
+    w.row(1, 'N');
+    w.row(1, 'D', finish_reason::stop);
+    CHECK(w.said() == "|finished");
+}
+
+TEST_CASE("held-back text is text when the answer ends without a stop string") {
+    world w;
+    auto s = w.request(1, "a");
+    s.stop = {"END"};
+    w.start(s);
+    w.row(1, 'E');
+    w.row(1, 'N', finish_reason::length);
+    CHECK(w.said() == "EN|finished");
+}
+
+TEST_CASE("an end token gives no text") {
+    world w;
+    w.start(w.request(1, "a"));
+    w.row(1, 'x');
+    w.row(1, tests::im_end, finish_reason::stop);
+    CHECK(w.said() == "x||finished");
+}
+
+TEST_CASE("cancel while it is prepared never reaches the Scheduler") {  // fault 82
+    world w;
+    w.core.on(w.request(1, "a"), w.commands);
+    auto commands = w.take();
+    w.core.on(cancel_request{request_id(1)}, w.commands);
+    CHECK(w.take().empty());
+    w.commands = std::move(commands);
+    w.prepare_now();
+    CHECK(w.said() == "rejected:499");
+    CHECK(w.core.requests() == 0);
+}
+
+TEST_CASE("cancel reaches the Scheduler once; rows under way say nothing; the end is told") {
+    world w;
+    w.start(w.request(1, "a"));
+    w.core.on(cancel_request{request_id(1)}, w.commands);
+    w.core.on(cancel_request{request_id(1)}, w.commands);
+    auto commands = w.take();
+    REQUIRE(commands.size() == 1);
+    CHECK(std::holds_alternative<cancel_request>(std::get<send_to_scheduler>(commands[0]).message));
+    w.row(1, 'x');
+    CHECK(w.said() == "");
+    w.row(1, no_token, finish_reason::cancelled);
+    CHECK(w.said() == "failed:");
+    CHECK(w.core.requests() == 0);
+}
+
+TEST_CASE("a full queue is 429 with a time to come back") {
+    world w;
+    w.core.on(w.request(1, "a"), w.commands);
+    w.prepare_now();
+    w.take();
+    w.core.on(enqueue_result{request_id(1), false, 7}, w.commands);
+    const auto commands = w.take();
+    REQUIRE(commands.size() == 1);
+    const auto& error = std::get<rejected>(std::get<send_to_client>(commands[0]).message).error;
+    CHECK(error.status == 429);
+    CHECK(error.retry_after_s == 7);
+    CHECK(w.core.requests() == 0);
+}
+
+TEST_CASE("a failed choice fails the request when the last one ended, and only it") {
+    world w;
+    auto s = w.request(1, "a");
+    s.n = 2;
+    w.start(s);
+    w.start(w.request(2, "b"));
+    w.row(1, no_token, finish_reason::error, 0, failure_kind::not_finite);
+    CHECK(w.said() == "|");
+    w.row(1, 'x', finish_reason::stop, 1);
+    CHECK(w.said() == "x|failed:logits_not_finite");
+    w.row(2, 'y', finish_reason::stop);
+    CHECK(w.said() == "y|finished");
+}
+
+TEST_CASE("usage counts the prompt once and the answers of all choices") {  // O2
+    world w;
+    auto s = w.request(1, std::string(100, 'a'));
+    s.n = 2;
+    w.start(s);
+    w.row(1, 'x', finish_reason::stop, 0);
+    w.row(1, 'y', finish_reason::stop, 1);
+    const auto commands = w.take();
+    const auto& usage = std::get<finished>(std::get<send_to_client>(commands.back()).message).usage;
+    CHECK(usage.prompt_tokens == 100);
+    CHECK(usage.cached_tokens == 64);
+    CHECK(usage.completion_tokens == 2);
+    CHECK(usage.source == "device");
+}
+
+TEST_CASE("echo puts the prompt's text first") {
+    world w;
+    auto s = w.request(1, "ab");
+    s.echo = true;
+    w.start(s);
+    w.row(1, 'x');
+    w.row(1, 'y', finish_reason::length);
+    CHECK(w.said() == "abx|y|finished");
+}
+
+TEST_CASE("a drained core takes nothing new and finishes what it has") {
+    world w;
+    w.start(w.request(1, "a"));
+    w.core.drain();
+    w.core.on(w.request(2, "b"), w.commands);
+    CHECK(w.said() == "rejected:503");
+    w.row(1, 'x', finish_reason::stop);
+    CHECK(w.said() == "x|finished");
+}
+
+TEST_CASE("when the Scheduler is gone every request ends") {
+    world w;
+    w.start(w.request(1, "a"));
+    w.core.on(w.request(2, "b"), w.commands);
+    w.take();
+    w.core.fail_all(error_of(failure_kind::internal, ""), w.commands);
+    const auto said = w.said();
+    CHECK(said.find("failed:internal_error") != std::string::npos);
+    CHECK(said.find("rejected:500") != std::string::npos);
+    CHECK(w.core.requests() == 0);
+}
