@@ -15,6 +15,10 @@ if(FERMATA_SANITIZE)
   target_compile_options(fermata_options INTERFACE -fsanitize=${FERMATA_SANITIZE} -fno-omit-frame-pointer -g1)
   target_link_options(fermata_options INTERFACE -fsanitize=${FERMATA_SANITIZE})
 endif()
+if(FERMATA_FUZZ)
+  # Coverage for libFuzzer in the libraries; only the fuzzers themselves link its main.
+  target_compile_options(fermata_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
 # fermata_library(NAME [sources...]): the one library of a folder. Without sources every .cpp below the folder.
 function(fermata_library folder)

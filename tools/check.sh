@@ -15,16 +15,38 @@ sanitised_tests() {
     (cd "$checks_dir/asan" && UBSAN_OPTIONS=halt_on_error=1 ctest --output-on-failure -j"$(nproc)" -LE 'slow|parity') >&2
 }
 
+# fuzz SECONDS: all fuzzers together; what they find is kept beside the corpus as a crash file and fails the check.
+fuzz() {
+    local seconds=$1 targets share target name
+    install_packages clang-14 libclang-rt-14-dev
+    say "== fuzzing for $seconds s"
+    configure "$checks_dir/fuzz" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-14 \
+        -DFERMATA_FUZZ=ON -DFERMATA_SANITIZE=address,undefined -DFERMATA_CORES_ONLY=ON -DFERMATA_TESTS=OFF
+    build "$checks_dir/fuzz" fuzzers
+    targets=("$checks_dir"/fuzz/tests/fuzz/fuzz_*)
+    share=$(( (seconds * $(nproc) + ${#targets[@]} - 1) / ${#targets[@]} ))
+    printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c '
+        name=$(basename {} | sed s/^fuzz_//)
+        mkdir -p "$3/found-$name"
+        cp -n "$2/tests/fuzz/corpus/$name"/* "$3/found-$name/" 2>/dev/null
+        cd "$3" && {} -max_total_time="$1" -rss_limit_mb=2048 -timeout=20 -print_final_stats=0 -verbosity=0 \
+            -artifact_prefix="$3/crash-$name-" "$3/found-$name" >"$3/$name.log" 2>&1 ||
+            { tail -n 40 "$3/$name.log"; echo "fuzz_$name failed; the input is $3/crash-$name-*"; exit 255; }
+    ' _ "$share" "$source_dir" "$checks_dir/fuzz" >&2 || die "a fuzzer found something"
+}
+
 case $mode in
     --ci)
         # shellcheck disable=SC2086
         install_packages $debian_packages
         sanitised_tests
+        fuzz 60
         ;;
     --all)
         # shellcheck disable=SC2086
         install_packages $debian_packages
         sanitised_tests
+        fuzz 600
         ;;
     *) die "usage: bash tools/check.sh --ci|--all" ;;
 esac
