@@ -1,0 +1,132 @@
+// What a unit brought: frontiers, scores, tokens, ends. Replay repeats nothing here: below `reached` a position is
+// neither scored nor sampled nor charged again (M6).
+#include <algorithm>
+
+#include "native/program/core.hpp"
+#include "native/sampling/logprobs.hpp"
+#include "native/sampling/random.hpp"
+
+namespace fermata::program_detail {
+
+void program_core::commit_unit(cycle_done& done) {
+    for (const unit_member& member : members_) {
+        sequence& seq = *member.who;
+        seq.in_unit = false;
+        const bool had_prompt = seq.reached >= seq.prompt;
+        row_result row = commit_member(member);
+        done.rows.push_back(std::move(row));
+        const row_result& told = done.rows.back();
+        if (told.finish != finish_reason::none) {
+            end_sequence(seq, told);
+            continue;
+        }
+        settle(seq);
+        if (!had_prompt && seq.frontier == seq.prompt) publish_input_point(seq);
+    }
+    members_.clear();
+}
+
+row_result program_core::commit_member(const unit_member& member) {
+    sequence& seq = *member.who;
+    const std::uint32_t before = seq.frontier;
+    const std::uint32_t first_new = std::max(before, seq.reached);
+    seq.frontier += member.tokens;
+    const std::uint32_t replayed = std::min(seq.frontier, first_new) - before;
+    seq.first_unit_due = false;
+    if (seq.frontier > seq.reached) {
+        seq.recovering = false;  // M5: new progress ends the recovery
+        seq.reached = seq.frontier;
+    }
+    if (seq.slot) states_.set_defined(*seq.slot, true);
+
+    row_result row;
+    row.who = seq.who;
+    row.computed = token_pos(member.tokens);
+    row.replayed = token_pos(replayed);
+    row.frontier = token_pos(seq.frontier);
+    row.generated = token_pos(seq.generated());
+    if (options_.numbers) {
+        options_.numbers->replayed_tokens.fetch_add(replayed, std::memory_order_relaxed);
+        if (!seq.answering())
+            options_.numbers->prefill_tokens.fetch_add(member.tokens - replayed, std::memory_order_relaxed);
+    }
+    for (std::uint32_t i = 0; i < member.logit_rows; ++i)
+        if (!sampling::all_finite(logit_row(member, i))) {
+            row.finish = finish_reason::error;
+            row.error = "logits are not finite at position " + std::to_string(seq.frontier - member.logit_rows + i);
+            return row;
+        }
+    if (member.score_rows > 0) report_prompt(member, first_new, row);
+    if (member.samples) sample(member, row);
+    else if (seq.guard.tokens_max().value == 0 && seq.frontier == seq.prompt) row.finish = finish_reason::length;
+    return row;
+}
+
+// Row i of the logits belongs to position first_new + i and scores the token behind it. The score of the token at
+// first_new came with the unit before: it was kept, across pauses too (fault 76).
+void program_core::report_prompt(const unit_member& member, std::uint32_t first_new, row_result& row) {
+    sequence& seq = *member.who;
+    const report_spec& report = seq.spec->report;
+    if (report.prompt_logits)
+        row.logits.assign(member.logits, member.logits + std::size_t{member.score_rows} * layout().vocabulary);
+    if (!report.prompt_logprobs) return;
+    for (std::uint32_t i = 0; i < member.score_rows; ++i) {
+        row.prompt_logprobs.push_back(seq.next_prompt_logprob);
+        if (report.top_logprobs) row.prompt_top_logprobs.push_back(std::move(seq.next_prompt_top));
+        seq.next_prompt_top.clear();
+        const std::uint32_t scored = first_new + i + 1;
+        if (scored >= seq.prompt) break;
+        const auto logits = logit_row(member, i);
+        const double sum = sampling::log_sum_exp(logits);
+        const float logit = logits[static_cast<std::size_t>(seq.ledger[scored])];
+        seq.next_prompt_logprob = static_cast<float>(static_cast<double>(logit) - sum);
+        if (report.top_logprobs) sampling::most_likely(logits, sum, report.top_logprobs, seq.next_prompt_top);
+    }
+}
+
+void program_core::sample(const unit_member& member, row_result& row) {
+    sequence& seq = *member.who;
+    const sequence_spec& spec = *seq.spec;
+    const auto logits = logit_row(member, member.logit_rows - 1);
+    const auto position = static_cast<std::uint32_t>(seq.ledger.size());
+    const double uniform =
+        spec.sampling.temperature > 0
+            ? sampling::uniform(spec.sampling.seed, spec.choice, position, sampling::purpose::token)
+            : 0;
+    const token_id token = sampler_.choose(logits, spec.sampling, seq.counts, uniform);
+    seq.ledger.push_back(token);
+    if (seq.counts.active()) seq.counts.add_generated(token);
+    row.token = token;
+    row.generated = token_pos(seq.generated());
+    row.finish = seq.guard.accept(token, row.generated);
+    if (spec.report.logprobs) {
+        const double sum = sampling::log_sum_exp(logits);
+        row.logprob = static_cast<float>(static_cast<double>(logits[static_cast<std::size_t>(token)]) - sum);
+        sampling::most_likely(logits, sum, spec.report.top_logprobs, row.top_logprobs);
+    }
+    if (spec.report.logits && row.logits.empty()) row.logits.assign(logits.begin(), logits.end());
+    if (options_.numbers) options_.numbers->generated_tokens.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Stop and length leave a point to go on from; a fault leaves nothing, and takes back what the sequence published.
+void program_core::end_sequence(sequence& seq, const row_result& row) {
+    if (row.finish == finish_reason::error) {
+        if (checkpoint* point = seq.input_point ? points_.find(*seq.input_point) : nullptr) leave(*point);
+    } else {
+        freeze_endpoint(seq);
+    }
+    forget(seq);
+}
+
+void program_core::fail_row(sequence& seq, std::string what, cycle_done& done) {
+    row_result row;
+    row.who = seq.who;
+    row.frontier = token_pos(seq.frontier);
+    row.generated = token_pos(seq.generated());
+    row.finish = finish_reason::error;
+    row.error = std::move(what);
+    end_sequence(seq, row);
+    done.rows.push_back(std::move(row));
+}
+
+}  // namespace fermata::program_detail
