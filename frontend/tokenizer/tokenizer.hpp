@@ -3,7 +3,8 @@
 // A `tokenizer` is made once from what a model ships, a GGUF vocabulary or a Hugging Face tokenizer.json, and never
 // changes afterwards; any number of threads may use one at the same time. Invariants:
 // - Input is bytes. Bytes that are no UTF-8 are tokenised one by one; for the splitting rules such a byte counts as
-//   U+FFFD. Where the tokenizer has no normalizer, decode(encode(x)) == x for every byte string x.
+//   U+FFFD. decode(encode(x)) == x for every byte string x, where the tokenizer has no normalizer and its vocabulary
+//   a token for every byte. (Some lack a few control characters; those are left out, as `tokenizers` does.)
 // - The same text gives the same ids, always: among merges the lowest rank goes first, then the leftmost.
 // - Encoding takes O(n log n) whatever the text.
 // The pipeline (added tokens, normalizer, splitting, merging) is that of the `tokenizers` library.
@@ -38,7 +39,8 @@ struct encode_options {
     bool add_special = false;    // add what the model adds at the start and the end
 };
 
-// One token and the bytes [begin, end) of the text it stands for. Added tokens have begin == end.
+// One token and the bytes [begin, end) of the text it stands for; what add_special adds stands for none. The tokens
+// of one character that the vocabulary has in parts cover its bytes in order.
 struct token_span {
     token_id id = no_token;
     std::size_t begin = 0, end = 0;
@@ -70,7 +72,7 @@ public:
     tokenizer& operator=(const tokenizer&) = delete;
 
     // Text of at most text_bytes_max bytes; tokenizer_error beyond.
-    static constexpr std::size_t text_bytes_max = std::size_t{1} << 30;
+    static constexpr std::size_t text_bytes_max = std::size_t{1} << 28;
     std::vector<token_id> encode(std::string_view text, encode_options options = {}) const;
     std::vector<token_span> encode_with_offsets(std::string_view text, encode_options options = {}) const;
 
