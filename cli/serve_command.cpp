@@ -1,0 +1,118 @@
+// serve: the node behind HTTP, until a signal.
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <pthread.h>
+#include <spdlog/spdlog.h>
+
+#include "cli/command.hpp"
+#include "cli/engine.hpp"
+#include "cli/log.hpp"
+#include "cli/options.hpp"
+#include "cli/resident.hpp"
+#include "frontend/http/server.hpp"
+
+namespace fermata::cli {
+namespace {
+
+http::server_options http_options_of(const serve_options& options) {
+    http::server_options o;
+    o.host = options.host;
+    o.port = options.port;
+    o.insecure = options.insecure;
+    if (!options.api_key_file.empty()) {
+        try {
+            o.api_keys = http::read_api_keys(options.api_key_file);
+        } catch (const std::exception& e) {
+            throw usage_error{std::string("--api-key-file: ") + e.what()};
+        }
+        if (o.api_keys.empty()) throw usage_error{"--api-key-file: " + options.api_key_file + " holds no key"};
+    }
+    if (!http::is_loopback(o.host) && o.api_keys.empty() && !o.insecure)
+        throw usage_error{"--host " + o.host +
+                          " can be reached from other machines: give --api-key-file FILE, or --insecure to serve anybody"};
+    if (options.request_log)
+        o.request_log = [](std::string_view line) { std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data()); };
+    o.warn = [](std::string_view line) { spdlog::warn("{}", line); };
+    return o;
+}
+
+std::string human(std::uint64_t bytes) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / 1048576.0);
+    return text;
+}
+
+void print_plan(const engine& node) {
+    const memory_plan& p = node.plan();
+    const std::uint64_t sum = p.weights + p.kv + p.states + p.workspace + p.logits;
+    spdlog::info("memory: weights {}, KV {} ({} pages of {} tokens), states {}, workspace {}, logits {}; in all {}",
+                 human(p.weights), human(p.kv), p.pages, p.page_tokens, human(p.states), human(p.workspace),
+                 human(p.logits), human(sum));
+    spdlog::info("smallest reusable prefix {} tokens, largest request {} tokens", p.smallest_reusable_prefix_tokens,
+                 p.largest_request_tokens);
+}
+
+// SIGTERM and SIGINT are taken by sigwait alone; threads made later inherit the mask.
+sigset_t block_signals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    std::signal(SIGPIPE, SIG_IGN);
+    return signals;
+}
+
+// A second signal ends the process at once.
+void end_at_next_signal(const sigset_t& signals) {
+    std::signal(SIGTERM, SIG_DFL);
+    std::signal(SIGINT, SIG_DFL);
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
+int serve(const serve_options& options) {
+    check(options);
+    set_up_log(options.engine.log_level, options.engine.log_json);
+    const http::server_options http_options = http_options_of(options);
+    const sigset_t signals = block_signals();
+    const auto node = start_engine(options.engine, {.model_id = options.model_id,
+                                                    .caf_port = options.caf_port,
+                                                    .caf_host = options.host,
+                                                    .progress = true});
+    print_plan(*node);
+    http::server server(http_options, node->door());
+    server.start();
+    spdlog::info("http://{}:{}", options.host, server.port());
+    if (node->caf_port() != 0) spdlog::info("CAF endpoint {}:{}", options.host, node->caf_port());
+
+    int signal = 0;
+    sigwait(&signals, &signal);
+    spdlog::info("stopping: accepted requests have {} ms", options.grace_ms);
+    end_at_next_signal(signals);
+    const bool whole = node->stop(options.grace_ms);
+    const std::size_t cut = server.stop(std::chrono::milliseconds(1000));
+    spdlog::info(whole && cut == 0 ? "stopped" : "stopped; some requests were cut short");
+    return 0;
+}
+
+}  // namespace
+
+action declare_serve(CLI::App& app) {
+    auto options = std::make_shared<serve_options>();
+    declare(app, *options);
+    CLI::App* command = &app;
+    return [options, command] {
+        apply_fallbacks(*command, "serve", options->config);
+        try {
+            return serve(*options);
+        } catch (const http::listen_error& e) {
+            throw usage_error{e.what()};
+        }
+    };
+}
+
+}  // namespace fermata::cli
