@@ -2,6 +2,11 @@
 // and the units of this cycle; the answer carries results, shortages and occupancy. Steady decode needs nothing
 // else. Orders are executed in the order of the fields; rows get their permits one by one in the order given, so a
 // short row doesn't stop the rest (D1).
+//
+// A plan may hold units of a sequence that it binds: they run when the bind's outcome is `bound` and are passed over
+// without a shortage otherwise. Every bind and every pause is answered. Cancels and drops of what Program doesn't know
+// are nothing; a row that finished is forgotten by Program at once, its lane is free. `copies_in_flight` counts copies
+// from submission until they are settled.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ namespace fermata::scheduling {
 struct prefill_demand {
     ticket who{};
     token_pos left{0};
-    std::uint64_t last_prefill = 0;  // turn
+    std::uint64_t last_prefill = 0;  // rotation key, smaller first
 };
 
 struct unit_budget {

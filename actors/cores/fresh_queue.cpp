@@ -4,6 +4,8 @@
 
 namespace fermata::scheduling {
 
+void fresh_queue::push(ticket who) { queue_.insert(std::upper_bound(queue_.begin(), queue_.end(), who), who); }
+
 void fresh_queue::remove(ticket who) { std::erase(queue_, who); }
 
 std::uint32_t fresh_queue::admitted(ticket who, request_table& table) {

@@ -19,7 +19,8 @@ class fresh_queue {
 public:
     explicit fresh_queue(std::uint32_t bypass_max) : bypass_max_(bypass_max) {}
 
-    void push(ticket who) { queue_.push_back(who); }
+    // Keeps ticket order: a sequence whose first bind came undone goes back to its place.
+    void push(ticket who);
     void remove(ticket who);
     // A bind of `who` succeeded: it leaves, and everyone older that stays was overtaken once. Returns how many.
     std::uint32_t admitted(ticket who, request_table& table);

@@ -24,13 +24,11 @@ relief_choice relieve_resident(const sequence& in_need, const std::vector<const 
 }
 
 relief_choice relieve_paused(const sequence& in_need, const std::vector<const sequence*>& residents) {
-    bool others = false;
-    for (auto it = residents.rbegin(); it != residents.rend(); ++it) {
-        others = true;
-        if ((*it)->who < in_need.who) return {relief::wait, in_need.who};
+    if (residents.empty()) return {relief::fail, in_need.who};
+    if (residents.front()->who < in_need.who) return {relief::wait, in_need.who};
+    for (auto it = residents.rbegin(); it != residents.rend(); ++it)
         if (may_be_paused(**it)) return {relief::pause, (*it)->who};
-    }
-    return {others ? relief::wait : relief::fail, in_need.who};
+    return {relief::wait, in_need.who};
 }
 
 }  // namespace fermata::scheduling

@@ -94,47 +94,61 @@ private:
     };
 
     // events (scheduler.cpp)
-    void finish_event(time_ns now, commands& out);
+    void finish_event(time_ns now, commands& out, bool turn_was_open = false);
     void expire(time_ns now);
+    void end_for_time(ticket who, failure_kind why, std::string text, time_ns now);
     void end(sequence& s, finish_reason finish, failure_kind failure, std::string text, time_ns now);
-    void publish(sequence& s, row_result row, failure_kind failure);
+    void publish(const sequence& s, row_result row, failure_kind failure);
+    void forget(sequence& s);
+    void fail_all(failure_kind why, const std::string& text, time_ns now);
     void set_wake(time_ns now, commands& out);
-    void update_gauges();
-    void broken(const std::string& error, time_ns now);
+    void update_gauges(time_ns now);
+    std::uint32_t pending_requests() const;
 
     // answers of Program (scheduler_answers.cpp)
     void take_room(const occupancy& room, std::uint32_t copies);
-    void settle_endings();
+    bool settle_endings();
     void take_pause(const pause_result& result);
-    void take_bind(const bind_result& result, time_ns now);
+    bool take_bind(const bind_result& result, time_ns now);
+    void take_bound(sequence& s, const bind_result& result, time_ns now);
+    void bind_undone(sequence& s);
+    bool bind_short(sequence& s, time_ns now);
     void take_shortage(const shortage& result, time_ns now);
-    void take_row(const row_result& result, time_ns now);
-    void bind_failed(sequence& s);
+    bool take_row(const row_result& result, time_ns now);
+    void note_token(sequence& s, const row_result& result, time_ns now);
+    void note_progress(bool moved, time_ns now);
     void release_lane(sequence& s);
-    void end_permit(sequence& s);
+    void end_permit(const sequence& s);
     void capacity_event() { ++event_; }
 
     // the turn (scheduler_turn.cpp)
-    void open_turn(commands& out);
-    void proceed(commands& out);
+    void open_turn(time_ns now, commands& out);
+    void proceed(time_ns now, commands& out);
     bool choose_tries(commands& out);
-    std::optional<ticket> next_try();
     std::optional<ticket> restore_candidate();
-    bool restore_allowed(const sequence& s) const;
+    std::optional<ticket> fresh_candidate();
+    std::optional<ticket> last_resort_candidate();
     bool ask_source(sequence& s, commands& out);
-    bool settle_room(commands& out);
+    bool settle_room(time_ns now, commands& out);
     bool ask_victims(std::uint32_t pages, std::uint32_t slots, commands& out);
-    bool fit_tries(commands& out);
-    void relieve_residents(std::uint32_t& pages);
-    void drop_try(std::size_t index);
-    void send_plan(commands& out);
-    void add_bind(sequence& s);
-    bool watchdog();
+    std::int64_t cover_residents(std::int64_t pages, time_ns now);
+    std::int64_t pages_missing() const;
+    std::uint32_t slots_missing() const;
+    void relieve(sequence& s, time_ns now);
+    bool fit_tries(std::int64_t pages);
+    void give_up_try(std::size_t index);
     bool gate_open();
+    bool anyone_short() const;
+    bool copying() const;
+    bool alone() const { return residents_.empty() && endings_.empty() && copies_in_flight_ == 0; }
     std::uint32_t unit_pages(const sequence& s) const;
     std::uint32_t bind_pages(const sequence& s) const;
     std::vector<const sequence*> residents() const;
-    bool alone() const;
+    std::vector<sequence*> service_order();
+    bool in_plan(const sequence& s) const;
+    void send_plan(time_ns now, commands& out);
+    void add_binds();
+    void add_units();
 
     scheduler_options options_;
     scheduling::request_table table_;
@@ -158,9 +172,11 @@ private:
     std::vector<ticket> tries_;        // binds of this turn, in order
     std::optional<ticket> asking_;     // whose source is being chosen
     std::optional<victims_chosen> victims_;
+    bool restore_seen_ = false;        // the oldest paused one had its chance this turn
     bool tries_done_ = false;
     bool last_resort_ = false;         // D4: the only try is alone and must succeed or end
     bool gate_closed_ = false;
+    std::shared_ptr<const program_view> barren_view_;  // background reclaim found nothing in this picture
     std::uint32_t barren_ = 0;         // exchanges in a row that moved nothing
 
     std::vector<choice_output> pending_outputs_;

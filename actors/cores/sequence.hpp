@@ -48,11 +48,14 @@ struct sequence {
     std::uint32_t stale_binds = 0;    // in a row
     std::uint32_t pages_reported = 0; // Program's own figure after a shortage; 0: use the estimate
     std::uint32_t slots_short = 0;
+    bool never_fits = false;          // Program: more than the pool has
+    std::optional<checkpoint_id> reported_source;  // of the bind that `pages_reported` is about
     std::uint64_t tried_event = 0;    // capacity event of the last failed try (E2, M4)
     std::uint64_t parked_event = 0;   // resident without relief: waits for a later capacity event
+    std::uint32_t short_streak = 0;   // shortages in a row
 
     // Rotation and fairness.
-    std::uint64_t last_prefill = 0;  // turn of the last chunk, or of the bind
+    std::uint64_t last_prefill = 0;  // rotation key: grows with the turn of the last chunk, or of the bind
     std::uint32_t overtaken = 0;     // successful younger requests (E1)
     std::optional<ticket> leader;    // sibling whose prompt pages this one would share
 
