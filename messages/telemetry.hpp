@@ -1,9 +1,9 @@
 // Live numbers of a node: plain atomics, written by the actors, read by /metrics, /health and `inspect` without a
 // message. Names follow the metrics of the HTTP interface. Monotone counters only grow; gauges are set.
 //
-// One writer a number. Frontend: prompt_tokens, requests_rejected. Program: pools, state slots, movement, captures,
-// device_wait, control_gap, last_commit. Scheduler: everything else about requests, tokens, policy, queue, lanes and
-// time. Node: ready, draining, broken.
+// One writer a number. Frontend: requests_rejected. Program: tokens, pools, state slots, movement, captures, cycle,
+// device_wait, control_gap, last_commit. Scheduler: everything else about requests, policy, queue, lanes and time.
+// Node: ready, draining, broken.
 #pragma once
 
 #include <array>

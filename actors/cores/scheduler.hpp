@@ -184,7 +184,6 @@ private:
     time_ns grace_until_ = 0;
     std::uint32_t cut_short_ = 0;
     time_ns wake_set_ = 0;
-    time_ns turn_opened_at_ = 0;
     figures figures_;
 };
 

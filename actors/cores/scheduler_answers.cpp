@@ -6,6 +6,15 @@
 
 namespace fermata {
 
+namespace {
+
+failure_kind failure_of(const row_result& row) {
+    if (row.finish != finish_reason::error) return failure_kind::none;
+    return row.error.starts_with("internal") ? failure_kind::internal : failure_kind::not_finite;
+}
+
+}  // namespace
+
 void scheduler::on(const cycle_done& event, time_ns now, commands& out) {
     if (stage_ != stage::running || event.cycle.value != turn_) return;  // of another turn (D6)
     stage_ = stage::idle;
@@ -24,7 +33,6 @@ void scheduler::on(const cycle_done& event, time_ns now, commands& out) {
     for (const shortage& each : event.shortages) take_shortage(each, now);
     for (const bind_result& each : event.binds) moved |= take_bind(each, now);
     for (const row_result& each : event.rows) moved |= take_row(each, now);
-    if (options_.numbers) options_.numbers->cycle.observe(now - turn_opened_at_);
     note_progress(moved || event.copies_in_flight > 0, now);
     finish_event(now, out);
 }
@@ -127,10 +135,7 @@ void scheduler::take_bound(sequence& s, const bind_result& result, time_ns now) 
     s.stale_binds = 0;
     s.root_only = false;
     s.frontier = result.position;
-    if (s.usage.pauses == 0) {
-        s.usage.cached = result.position;
-        if (options_.numbers) options_.numbers->reused_tokens_device += result.position.value;
-    }
+    if (s.usage.pauses == 0) s.usage.cached = result.position;
     s.now = s.frontier >= s.target && s.holds_token ? phase::decode : phase::prefill;
 }
 
@@ -205,18 +210,12 @@ bool scheduler::take_row(const row_result& result, time_ns now) {
     s->parked_event = 0;
     if (was_prefill) s->last_prefill = 2 * turn_ + 1;
     if (result.token != no_token) note_token(*s, result, now);
-    if (options_.numbers) {
-        telemetry& n = *options_.numbers;
-        n.replayed_tokens += result.replayed.value;
-        if (was_prefill && result.frontier <= s->usage.prompt) n.prefill_tokens += (result.computed - result.replayed).value;
-        if (result.token != no_token) ++n.generated_tokens;
-    }
     if (s->frontier >= s->usage.prompt) s->prompt_computed = true;
     if (result.token != no_token || (s->frontier >= s->target && s->holds_token)) s->now = phase::decode;
     const bool ended = result.finish != finish_reason::none;
     if (s->recovering && (result.computed > result.replayed || result.token != no_token || ended)) end_permit(*s);
     if (ended || result.token != no_token || !result.prompt_logprobs.empty() || !result.logits.empty())
-        publish(*s, result, result.finish == finish_reason::error ? failure_kind::not_finite : failure_kind::none);
+        publish(*s, result, failure_of(result));
     if (ended) {  // Program has forgotten it already
         release_lane(*s);
         forget(*s);

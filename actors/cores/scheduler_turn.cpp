@@ -16,7 +16,6 @@ void scheduler::open_turn(time_ns now, commands& out) {
     tries_.clear();
     victims_.reset();
     restore_seen_ = tries_done_ = last_resort_ = false;
-    turn_opened_at_ = now;
     proceed(now, out);
 }
 
@@ -83,7 +82,7 @@ bool scheduler::ask_source(sequence& s, commands& out) {
     const token_run& tokens = resume ? s.ledger : s.spec->prompt;
     auto limit = static_cast<std::uint32_t>(tokens.size());
     if (!s.holds_token) limit = std::min(limit, s.usage.prompt.value - 1);  // something is left to compute
-    if (scores_prompt && !s.prompt_computed) limit = resume && limit > 0 ? limit - 1 : 0;
+    if (scores_prompt && !s.prompt_computed) limit = resume ? limit : 0;
     s.source.reset();
     s.source_tokens = token_pos(0);
     if (s.root_only || limit == 0 || !view_ || view_->points.empty()) return false;
