@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 #include "frontend/tokenizer/oniguruma.hpp"
+#include "frontend/tokenizer/splitting.hpp"
 #include "frontend/tokenizer/unicode.hpp"
 
 namespace fermata::text {
@@ -41,18 +43,37 @@ void text_rewriter::put(std::string_view bytes, std::size_t begin, std::size_t e
 namespace {
 
 // Code points that are the second half of a canonical composition although they are starters, Hangul aside.
-constexpr std::array<char32_t, 24> composing_starters{
+constexpr std::array<char32_t, 23> composing_starters{
     0x09BE, 0x09D7, 0x0B3E,  0x0B56,  0x0B57,  0x0BBE,  0x0BD7,  0x0CC2,  0x0CD5,  0x0CD6,  0x0D3E,
     0x0D57, 0x0DCF, 0x0DDF,  0x102E,  0x1B35,  0x11127, 0x1133E, 0x11357, 0x114B0, 0x114BA, 0x114BD,
-    0x115AF, 0x11930};
+    0x115AF};
 
 bool composes_backwards(char32_t code) {
     if (code >= 0x1161 && code <= 0x11C2) return true;
     return std::find(composing_starters.begin(), composing_starters.end(), code) != composing_starters.end();
 }
 
+// `tokenizers` normalizes by the tables of Unicode 9, and models have learned from what it gave them. These are the
+// code points that came later and would decompose, compose or reorder by the tables used here; they stay as they are.
+constexpr std::array<code_point_range, 46> younger_than_unicode_9{{
+    {0x7FD, 0x7FD}, {0x898, 0x89F}, {0x8CA, 0x8D3}, {0x9FE, 0x9FE}, {0xC3C, 0xC3C}, {0xD3B, 0xD3C},
+    {0xEBA, 0xEBA}, {0x1715, 0x1715}, {0x1ABF, 0x1ACE}, {0x1DF6, 0x1DFA}, {0x32FF, 0x32FF},
+    {0xA7F2, 0xA7F4}, {0xA82C, 0xA82C}, {0xAB69, 0xAB69}, {0x10781, 0x10785}, {0x10787, 0x107B0},
+    {0x107B2, 0x107BA}, {0x10D24, 0x10D27}, {0x10EAB, 0x10EAC}, {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50},
+    {0x10F82, 0x10F85}, {0x11070, 0x11070}, {0x1133B, 0x1133B}, {0x1145E, 0x1145E}, {0x11839, 0x1183A},
+    {0x11930, 0x11930}, {0x11938, 0x11938}, {0x1193D, 0x1193E}, {0x11943, 0x11943}, {0x119E0, 0x119E0},
+    {0x11A34, 0x11A34}, {0x11A47, 0x11A47}, {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45},
+    {0x11D97, 0x11D97}, {0x11F41, 0x11F42}, {0x16FF0, 0x16FF1}, {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136},
+    {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}}};
+
+bool stays_as_it_is(char32_t code) {
+    const auto after = std::upper_bound(younger_than_unicode_9.begin(), younger_than_unicode_9.end(), code,
+                                        [](char32_t c, const code_point_range& range) { return c < range.first; });
+    return after != younger_than_unicode_9.begin() && code <= std::prev(after)->last;
+}
+
 std::uint8_t combining_class(char32_t code) {
-    if (code < 0x300) return 0;
+    if (code < 0x300 || stays_as_it_is(code)) return 0;
     return static_cast<std::uint8_t>(utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->combining_class);
 }
 
@@ -87,7 +108,7 @@ public:
 private:
     // Decomposes into `codes`; the number of code points.
     std::size_t decompose(char32_t code, std::vector<utf8proc_int32_t>& codes) const {
-        if (code < 0x80) {
+        if (code < 0x80 || stays_as_it_is(code)) {
             codes.push_back(static_cast<utf8proc_int32_t>(code));
             return 1;
         }

@@ -234,33 +234,11 @@ std::uint32_t end_of_run(std::string_view part, std::uint32_t at, bool leading_s
     return c.at();
 }
 
-// Code points as ranges, written as inside the brackets of a regular expression.
-class code_point_set {
-public:
-    explicit code_point_set(std::string_view ranges) {
-        for (std::size_t at = 0; at < ranges.size();) {
-            const character first = character_at(ranges, at);
-            at += first.length;
-            char32_t last = first.code;
-            if (at + 1 < ranges.size() && ranges[at] == '-') {
-                const character c = character_at(ranges, at + 1);
-                last = c.code;
-                at += 1 + c.length;
-            }
-            ranges_.emplace_back(first.code, last);
-        }
-        std::sort(ranges_.begin(), ranges_.end());
-    }
-
-    bool contains(char32_t code) const {
-        auto after = std::upper_bound(ranges_.begin(), ranges_.end(), code,
-                                      [](char32_t c, const auto& range) { return c < range.first; });
-        return after != ranges_.begin() && code <= std::prev(after)->second;
-    }
-
-private:
-    std::vector<std::pair<char32_t, char32_t>> ranges_;  // inclusive, ascending, apart
-};
+bool contains(std::span<const code_point_range> set, char32_t code) {
+    const auto after = std::upper_bound(set.begin(), set.end(), code,
+                                        [](char32_t c, const code_point_range& range) { return c < range.first; });
+    return after != set.begin() && code <= std::prev(after)->last;
+}
 
 }  // namespace
 
@@ -284,9 +262,9 @@ split_step_pointer split_characters(character_set set, delimiter what, bool runs
     });
 }
 
-split_step_pointer split_runs(std::string_view ranges, bool leading_space) {
-    return finding(delimiter::isolated, [set = code_point_set(ranges), leading_space](std::string_view part, std::uint32_t at) {
-        return end_of_run(part, at, leading_space, [&set](char32_t code) { return set.contains(code); });
+split_step_pointer split_runs(std::span<const code_point_range> set, bool leading_space) {
+    return finding(delimiter::isolated, [set, leading_space](std::string_view part, std::uint32_t at) {
+        return end_of_run(part, at, leading_space, [set](char32_t code) { return contains(set, code); });
     });
 }
 

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +45,12 @@ split_step_pointer split_cl100k(std::uint32_t digits_max, bool marks);
 enum class character_set { number, punctuation, space, newline };
 split_step_pointer split_characters(character_set set, delimiter what, bool runs = false);
 
-// Runs of characters of a set with one optional space before: \s?[...]+. `ranges` is written as inside brackets,
-// without escapes: "a-zé"; a '-' at the end stands for itself.
-split_step_pointer split_runs(std::string_view ranges, bool leading_space);
+// Runs of characters of a set, \s?[...]+ or [...]+. The ranges include both ends, ascend and do not meet; they must
+// outlive the step.
+struct code_point_range {
+    char32_t first, last;
+};
+split_step_pointer split_runs(std::span<const code_point_range> set, bool leading_space);
 split_step_pointer split_letter_runs();       // \s?\p{L}+
 split_step_pointer split_punctuation_runs();  // \s?\p{P}+
 split_step_pointer split_trailing_space();    // \s+$
