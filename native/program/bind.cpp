@@ -187,7 +187,6 @@ bool program_core::install(const bind_order& order, const bind_request& request,
     seq.recovering = request.known != nullptr;
     seq.first_unit_due = true;
     seq.frontier = request.position;
-    seq.reached = std::max(seq.reached, request.position);
     seq.source = order.source;
     seq.source_tokens = request.position;
     seq.pages.reserve(pages_for(seq.ledger.capacity(), limits_.page_tokens));
@@ -217,6 +216,7 @@ bool program_core::install(const bind_order& order, const bind_request& request,
 
 // Everything the sequence resumed with is in place: now the use counts (F11).
 void program_core::adopt(sequence& seq) {
+    seq.reached = std::max(seq.reached, seq.frontier);
     if (seq.source) events_.emplace_back(std::in_place_type<checkpoint_adopted>, checkpoint_adopted{*seq.source, seq.who, token_pos(seq.source_tokens)});
     if (!seq.ever_bound) count_first_bind(seq);
     seq.ever_bound = true;

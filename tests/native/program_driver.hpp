@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -12,6 +13,7 @@
 
 #include "native/models/oracle/oracle.hpp"
 #include "native/program.hpp"
+#include "native/stores/page_store.hpp"
 
 namespace fermata::test {
 

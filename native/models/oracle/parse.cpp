@@ -17,6 +17,13 @@ constexpr std::string_view family = "oracle";
     throw std::invalid_argument(text);
 }
 
+std::string quoted(std::string_view text) {
+    std::string out(1, '`');
+    out += text;
+    out += '`';
+    return out;
+}
+
 std::uint64_t number(std::string_view key, std::string_view text, std::uint64_t low, std::uint64_t high,
                      std::uint64_t multiple = 1) {
     std::uint64_t value = 0;
@@ -37,10 +44,9 @@ void set(options& how, std::string_view key, std::string_view value) {
     else if (key == "context") how.context_tokens = static_cast<std::uint32_t>(number(key, value, 1, 1 << 24));
     else if (key == "verify" && value == "all") how.verify = verify_mode::all;
     else if (key == "verify" && value == "tail") how.verify = verify_mode::tail;
-    else if (key == "verify") wrong("verify=" + std::string(value) + ": `all` or `tail` is needed");
+    else if (key == "verify") wrong(std::string(key) + "=" + std::string(value) + ": `all` or `tail` is needed");
     else
-        wrong("unknown key `" + std::string(key) +
-              "`; known are state_bytes, layers, kv_bytes, delay_us, verify, vocab, context");
+        wrong(quoted(key) + " is no key; known are state_bytes, layers, kv_bytes, delay_us, verify, vocab, context");
 }
 
 }  // namespace
@@ -50,7 +56,7 @@ bool is_spec(std::string_view spec) {
 }
 
 options parse(std::string_view spec, options how) {
-    if (!is_spec(spec)) wrong("`" + std::string(spec) + "` is not `oracle` or `oracle:key=value,...`");
+    if (!is_spec(spec)) wrong(quoted(spec) + " is not `oracle` or `oracle:key=value,...`");
     if (spec == family) return how;
     std::string_view rest = spec.substr(family.size() + 1);
     if (rest.empty()) wrong("key=value is needed behind `oracle:`");
@@ -58,7 +64,7 @@ options parse(std::string_view spec, options how) {
         const std::size_t comma = rest.find(',');
         const std::string_view part = rest.substr(0, comma);
         const std::size_t equals = part.find('=');
-        if (equals == std::string_view::npos) wrong("`" + std::string(part) + "`: key=value is needed");
+        if (equals == std::string_view::npos) wrong(quoted(part) + ": key=value is needed");
         set(how, part.substr(0, equals), part.substr(equals + 1));
         if (comma == std::string_view::npos) return how;
         rest.remove_prefix(comma + 1);
