@@ -1,0 +1,113 @@
+// Where the node's threads leave what they have for one exchange. A push is a copy under a lock and, when nobody is on the
+// way already, one wake-up; it never blocks and never formats anything.
+//
+// Invariants
+// - Events are taken in the order they were pushed.
+// - Memory is bounded: beyond `bytes_max` further events are dropped and `overflow` is reported; the owner then ends the
+//   exchange.
+// - After detach() pushes are forgotten and nobody is woken: the owner may go away while the node still has the sinks.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "frontend/gateway.hpp"
+
+namespace fermata::http {
+
+struct event {
+    std::size_t part = 0;
+    std::variant<accepted, rejected, text_delta, finished, failed, tokenized, detokenized> what;
+};
+
+class mailbox {
+public:
+    mailbox(std::size_t bytes_max, std::function<void()> wake) : bytes_max_(bytes_max), wake_(std::move(wake)) {}
+
+    // `bytes`: about what the event keeps. Terminal events are never dropped.
+    void push(event e, std::size_t bytes, bool terminal) {
+        std::lock_guard lock(mutex_);
+        if (!wake_) return;
+        if (!terminal && bytes_ + bytes > bytes_max_) {
+            overflow_ = true;
+        } else {
+            bytes_ += bytes;
+            events_.push_back(std::move(e));
+        }
+        if (std::exchange(woken_, true)) return;
+        wake_();
+    }
+
+    // Everything since the last take; `overflow`: something was dropped.
+    void take(std::vector<event>& out, bool& overflow) {
+        out.clear();
+        std::lock_guard lock(mutex_);
+        out.swap(events_);
+        bytes_ = 0;
+        woken_ = false;
+        overflow = overflow_;
+    }
+
+    void detach() {
+        std::function<void()> gone;  // may hold the last reference to the owner: released outside the lock
+        std::lock_guard lock(mutex_);
+        gone.swap(wake_);
+        events_.clear();
+        bytes_ = 0;
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<event> events_;
+    std::size_t bytes_ = 0;
+    std::size_t const bytes_max_;
+    bool woken_ = false;
+    bool overflow_ = false;
+    std::function<void()> wake_;
+};
+
+// The node's end of it, one for each prompt of an exchange.
+class mailbox_sink final : public client_sink {
+public:
+    mailbox_sink(std::shared_ptr<mailbox> box, std::size_t part, bool keep_tokens)
+        : box_(std::move(box)), part_(part), keep_tokens_(keep_tokens) {}
+
+    void on(accepted const& e) override { box_->push({part_, e}, 0, true); }
+    void on(rejected const& e) override { box_->push({part_, e}, 0, true); }
+    void on(finished const& e) override { box_->push({part_, e}, 0, true); }
+    void on(failed const& e) override { box_->push({part_, e}, 0, true); }
+    void on(text_delta const& e) override {
+        // Nothing to write: a token whose text is still withheld, and nobody asked for tokens.
+        if (!keep_tokens_ && e.text.empty() && e.finish == finish_reason::none) return;
+        text_delta kept;
+        kept.request = e.request;
+        kept.choice = e.choice;
+        kept.text = e.text;
+        kept.finish = e.finish;
+        std::size_t bytes = sizeof(event) + e.text.size();
+        if (keep_tokens_) {
+            kept.tokens = e.tokens;
+            kept.prompt = e.prompt;
+            bytes += bytes_of(e.tokens) + bytes_of(e.prompt);
+        }
+        box_->push({part_, std::move(kept)}, bytes, false);
+    }
+
+private:
+    static std::size_t bytes_of(std::vector<token_report> const& tokens) {
+        std::size_t bytes = 0;
+        for (auto const& t : tokens) bytes += sizeof t + t.bytes.size() + t.top.size() * (sizeof(token_logprob) + 48);
+        return bytes;
+    }
+
+    std::shared_ptr<mailbox> const box_;
+    std::size_t const part_;
+    bool const keep_tokens_;
+};
+
+}  // namespace fermata::http
