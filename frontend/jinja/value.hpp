@@ -79,6 +79,7 @@ class value {
   // Keys must be hashable (scalars, strings, tuples of such); throws jinja::error otherwise.
   static value dict(std::vector<pair> entries);
   static value markup(std::string text);  // a string that escaping leaves alone (Python's Markup)
+  static value group(value grouper, value list);  // what groupby yields: a pair whose items also have names
   static value undefined();
   static value missing() noexcept {
     value v;
@@ -160,6 +161,7 @@ struct list_object final : counted {
   explicit list_object(std::vector<value> i);
   std::vector<value> const items;
   unsigned depth;
+  bool group = false;  // made by groupby: its two items also have names
 };
 
 struct dict_object final : counted {

@@ -1,0 +1,94 @@
+// Written by tools/fixtures/jinja_unicode_tables.py from Python's unicodedata (14.0.0). Don't edit.
+#include "frontend/jinja/unicode_tables.hpp"
+
+namespace fermata::jinja::unicode {
+
+std::array<special_case, 102> const upper_specials{{
+    {0xdf, "\x53\x53"}, {0x149, "\xca\xbc\x4e"}, {0x1f0, "\x4a\xcc\x8c"}, {0x390, "\xce\x99\xcc\x88\xcc\x81"},
+    {0x3b0, "\xce\xa5\xcc\x88\xcc\x81"}, {0x587, "\xd4\xb5\xd5\x92"}, {0x1e96, "\x48\xcc\xb1"},
+    {0x1e97, "\x54\xcc\x88"}, {0x1e98, "\x57\xcc\x8a"}, {0x1e99, "\x59\xcc\x8a"}, {0x1e9a, "\x41\xca\xbe"},
+    {0x1f50, "\xce\xa5\xcc\x93"}, {0x1f52, "\xce\xa5\xcc\x93\xcc\x80"}, {0x1f54, "\xce\xa5\xcc\x93\xcc\x81"},
+    {0x1f56, "\xce\xa5\xcc\x93\xcd\x82"}, {0x1f80, "\xe1\xbc\x88\xce\x99"}, {0x1f81, "\xe1\xbc\x89\xce\x99"},
+    {0x1f82, "\xe1\xbc\x8a\xce\x99"}, {0x1f83, "\xe1\xbc\x8b\xce\x99"}, {0x1f84, "\xe1\xbc\x8c\xce\x99"},
+    {0x1f85, "\xe1\xbc\x8d\xce\x99"}, {0x1f86, "\xe1\xbc\x8e\xce\x99"}, {0x1f87, "\xe1\xbc\x8f\xce\x99"},
+    {0x1f88, "\xe1\xbc\x88\xce\x99"}, {0x1f89, "\xe1\xbc\x89\xce\x99"}, {0x1f8a, "\xe1\xbc\x8a\xce\x99"},
+    {0x1f8b, "\xe1\xbc\x8b\xce\x99"}, {0x1f8c, "\xe1\xbc\x8c\xce\x99"}, {0x1f8d, "\xe1\xbc\x8d\xce\x99"},
+    {0x1f8e, "\xe1\xbc\x8e\xce\x99"}, {0x1f8f, "\xe1\xbc\x8f\xce\x99"}, {0x1f90, "\xe1\xbc\xa8\xce\x99"},
+    {0x1f91, "\xe1\xbc\xa9\xce\x99"}, {0x1f92, "\xe1\xbc\xaa\xce\x99"}, {0x1f93, "\xe1\xbc\xab\xce\x99"},
+    {0x1f94, "\xe1\xbc\xac\xce\x99"}, {0x1f95, "\xe1\xbc\xad\xce\x99"}, {0x1f96, "\xe1\xbc\xae\xce\x99"},
+    {0x1f97, "\xe1\xbc\xaf\xce\x99"}, {0x1f98, "\xe1\xbc\xa8\xce\x99"}, {0x1f99, "\xe1\xbc\xa9\xce\x99"},
+    {0x1f9a, "\xe1\xbc\xaa\xce\x99"}, {0x1f9b, "\xe1\xbc\xab\xce\x99"}, {0x1f9c, "\xe1\xbc\xac\xce\x99"},
+    {0x1f9d, "\xe1\xbc\xad\xce\x99"}, {0x1f9e, "\xe1\xbc\xae\xce\x99"}, {0x1f9f, "\xe1\xbc\xaf\xce\x99"},
+    {0x1fa0, "\xe1\xbd\xa8\xce\x99"}, {0x1fa1, "\xe1\xbd\xa9\xce\x99"}, {0x1fa2, "\xe1\xbd\xaa\xce\x99"},
+    {0x1fa3, "\xe1\xbd\xab\xce\x99"}, {0x1fa4, "\xe1\xbd\xac\xce\x99"}, {0x1fa5, "\xe1\xbd\xad\xce\x99"},
+    {0x1fa6, "\xe1\xbd\xae\xce\x99"}, {0x1fa7, "\xe1\xbd\xaf\xce\x99"}, {0x1fa8, "\xe1\xbd\xa8\xce\x99"},
+    {0x1fa9, "\xe1\xbd\xa9\xce\x99"}, {0x1faa, "\xe1\xbd\xaa\xce\x99"}, {0x1fab, "\xe1\xbd\xab\xce\x99"},
+    {0x1fac, "\xe1\xbd\xac\xce\x99"}, {0x1fad, "\xe1\xbd\xad\xce\x99"}, {0x1fae, "\xe1\xbd\xae\xce\x99"},
+    {0x1faf, "\xe1\xbd\xaf\xce\x99"}, {0x1fb2, "\xe1\xbe\xba\xce\x99"}, {0x1fb3, "\xce\x91\xce\x99"},
+    {0x1fb4, "\xce\x86\xce\x99"}, {0x1fb6, "\xce\x91\xcd\x82"}, {0x1fb7, "\xce\x91\xcd\x82\xce\x99"},
+    {0x1fbc, "\xce\x91\xce\x99"}, {0x1fc2, "\xe1\xbf\x8a\xce\x99"}, {0x1fc3, "\xce\x97\xce\x99"},
+    {0x1fc4, "\xce\x89\xce\x99"}, {0x1fc6, "\xce\x97\xcd\x82"}, {0x1fc7, "\xce\x97\xcd\x82\xce\x99"},
+    {0x1fcc, "\xce\x97\xce\x99"}, {0x1fd2, "\xce\x99\xcc\x88\xcc\x80"}, {0x1fd3, "\xce\x99\xcc\x88\xcc\x81"},
+    {0x1fd6, "\xce\x99\xcd\x82"}, {0x1fd7, "\xce\x99\xcc\x88\xcd\x82"}, {0x1fe2, "\xce\xa5\xcc\x88\xcc\x80"},
+    {0x1fe3, "\xce\xa5\xcc\x88\xcc\x81"}, {0x1fe4, "\xce\xa1\xcc\x93"}, {0x1fe6, "\xce\xa5\xcd\x82"},
+    {0x1fe7, "\xce\xa5\xcc\x88\xcd\x82"}, {0x1ff2, "\xe1\xbf\xba\xce\x99"}, {0x1ff3, "\xce\xa9\xce\x99"},
+    {0x1ff4, "\xce\x8f\xce\x99"}, {0x1ff6, "\xce\xa9\xcd\x82"}, {0x1ff7, "\xce\xa9\xcd\x82\xce\x99"},
+    {0x1ffc, "\xce\xa9\xce\x99"}, {0xfb00, "\x46\x46"}, {0xfb01, "\x46\x49"}, {0xfb02, "\x46\x4c"},
+    {0xfb03, "\x46\x46\x49"}, {0xfb04, "\x46\x46\x4c"}, {0xfb05, "\x53\x54"}, {0xfb06, "\x53\x54"},
+    {0xfb13, "\xd5\x84\xd5\x86"}, {0xfb14, "\xd5\x84\xd4\xb5"}, {0xfb15, "\xd5\x84\xd4\xbb"},
+    {0xfb16, "\xd5\x8e\xd5\x86"}, {0xfb17, "\xd5\x84\xd4\xbd"},
+}};
+
+std::array<special_case, 48> const title_specials{{
+    {0xdf, "\x53\x73"}, {0x149, "\xca\xbc\x4e"}, {0x1f0, "\x4a\xcc\x8c"}, {0x390, "\xce\x99\xcc\x88\xcc\x81"},
+    {0x3b0, "\xce\xa5\xcc\x88\xcc\x81"}, {0x587, "\xd4\xb5\xd6\x82"}, {0x1e96, "\x48\xcc\xb1"},
+    {0x1e97, "\x54\xcc\x88"}, {0x1e98, "\x57\xcc\x8a"}, {0x1e99, "\x59\xcc\x8a"}, {0x1e9a, "\x41\xca\xbe"},
+    {0x1f50, "\xce\xa5\xcc\x93"}, {0x1f52, "\xce\xa5\xcc\x93\xcc\x80"}, {0x1f54, "\xce\xa5\xcc\x93\xcc\x81"},
+    {0x1f56, "\xce\xa5\xcc\x93\xcd\x82"}, {0x1fb2, "\xe1\xbe\xba\xcd\x85"}, {0x1fb4, "\xce\x86\xcd\x85"},
+    {0x1fb6, "\xce\x91\xcd\x82"}, {0x1fb7, "\xce\x91\xcd\x82\xcd\x85"}, {0x1fc2, "\xe1\xbf\x8a\xcd\x85"},
+    {0x1fc4, "\xce\x89\xcd\x85"}, {0x1fc6, "\xce\x97\xcd\x82"}, {0x1fc7, "\xce\x97\xcd\x82\xcd\x85"},
+    {0x1fd2, "\xce\x99\xcc\x88\xcc\x80"}, {0x1fd3, "\xce\x99\xcc\x88\xcc\x81"}, {0x1fd6, "\xce\x99\xcd\x82"},
+    {0x1fd7, "\xce\x99\xcc\x88\xcd\x82"}, {0x1fe2, "\xce\xa5\xcc\x88\xcc\x80"}, {0x1fe3, "\xce\xa5\xcc\x88\xcc\x81"},
+    {0x1fe4, "\xce\xa1\xcc\x93"}, {0x1fe6, "\xce\xa5\xcd\x82"}, {0x1fe7, "\xce\xa5\xcc\x88\xcd\x82"},
+    {0x1ff2, "\xe1\xbf\xba\xcd\x85"}, {0x1ff4, "\xce\x8f\xcd\x85"}, {0x1ff6, "\xce\xa9\xcd\x82"},
+    {0x1ff7, "\xce\xa9\xcd\x82\xcd\x85"}, {0xfb00, "\x46\x66"}, {0xfb01, "\x46\x69"}, {0xfb02, "\x46\x6c"},
+    {0xfb03, "\x46\x66\x69"}, {0xfb04, "\x46\x66\x6c"}, {0xfb05, "\x53\x74"}, {0xfb06, "\x53\x74"},
+    {0xfb13, "\xd5\x84\xd5\xb6"}, {0xfb14, "\xd5\x84\xd5\xa5"}, {0xfb15, "\xd5\x84\xd5\xab"},
+    {0xfb16, "\xd5\x8e\xd5\xb6"}, {0xfb17, "\xd5\x84\xd5\xad"},
+}};
+
+std::array<code_range, 20> const digits_not_decimal{{
+    {0xb2, 0xb3}, {0xb9, 0xb9}, {0x1369, 0x1371}, {0x19da, 0x19da}, {0x2070, 0x2070}, {0x2074, 0x2079},
+    {0x2080, 0x2089}, {0x2460, 0x2468}, {0x2474, 0x247c}, {0x2488, 0x2490}, {0x24ea, 0x24ea}, {0x24f5, 0x24fd},
+    {0x24ff, 0x24ff}, {0x2776, 0x277e}, {0x2780, 0x2788}, {0x278a, 0x2792}, {0x10a40, 0x10a43}, {0x10e60, 0x10e68},
+    {0x11052, 0x1105a}, {0x1f100, 0x1f10a},
+}};
+
+std::array<code_range, 72> const numeric_letters{{
+    {0x3405, 0x3405}, {0x3483, 0x3483}, {0x382a, 0x382a}, {0x3b4d, 0x3b4d}, {0x4e00, 0x4e00}, {0x4e03, 0x4e03},
+    {0x4e07, 0x4e07}, {0x4e09, 0x4e09}, {0x4e5d, 0x4e5d}, {0x4e8c, 0x4e8c}, {0x4e94, 0x4e94}, {0x4e96, 0x4e96},
+    {0x4ebf, 0x4ec0}, {0x4edf, 0x4edf}, {0x4ee8, 0x4ee8}, {0x4f0d, 0x4f0d}, {0x4f70, 0x4f70}, {0x5104, 0x5104},
+    {0x5146, 0x5146}, {0x5169, 0x5169}, {0x516b, 0x516b}, {0x516d, 0x516d}, {0x5341, 0x5341}, {0x5343, 0x5345},
+    {0x534c, 0x534c}, {0x53c1, 0x53c4}, {0x56db, 0x56db}, {0x58f1, 0x58f1}, {0x58f9, 0x58f9}, {0x5e7a, 0x5e7a},
+    {0x5efe, 0x5eff}, {0x5f0c, 0x5f0e}, {0x5f10, 0x5f10}, {0x62fe, 0x62fe}, {0x634c, 0x634c}, {0x67d2, 0x67d2},
+    {0x6f06, 0x6f06}, {0x7396, 0x7396}, {0x767e, 0x767e}, {0x8086, 0x8086}, {0x842c, 0x842c}, {0x8cae, 0x8cae},
+    {0x8cb3, 0x8cb3}, {0x8d30, 0x8d30}, {0x9621, 0x9621}, {0x9646, 0x9646}, {0x964c, 0x964c}, {0x9678, 0x9678},
+    {0x96f6, 0x96f6}, {0xf96b, 0xf96b}, {0xf973, 0xf973}, {0xf978, 0xf978}, {0xf9b2, 0xf9b2}, {0xf9d1, 0xf9d1},
+    {0xf9d3, 0xf9d3}, {0xf9fd, 0xf9fd}, {0x20001, 0x20001}, {0x20064, 0x20064}, {0x200e2, 0x200e2},
+    {0x20121, 0x20121}, {0x2092a, 0x2092a}, {0x20983, 0x20983}, {0x2098c, 0x2098c}, {0x2099c, 0x2099c},
+    {0x20aea, 0x20aea}, {0x20afd, 0x20afd}, {0x20b19, 0x20b19}, {0x22390, 0x22390}, {0x22998, 0x22998},
+    {0x23b1b, 0x23b1b}, {0x2626d, 0x2626d}, {0x2f890, 0x2f890},
+}};
+
+std::array<code_range, 5> const uppercase_not_lu{{
+    {0x2160, 0x216f}, {0x24b6, 0x24cf}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189},
+}};
+
+std::array<code_range, 24> const lowercase_not_ll{{
+    {0xaa, 0xaa}, {0xba, 0xba}, {0x2b0, 0x2b8}, {0x2c0, 0x2c1}, {0x2e0, 0x2e4}, {0x345, 0x345}, {0x37a, 0x37a},
+    {0x1d2c, 0x1d6a}, {0x1d78, 0x1d78}, {0x1d9b, 0x1dbf}, {0x2071, 0x2071}, {0x207f, 0x207f}, {0x2090, 0x209c},
+    {0x2170, 0x217f}, {0x24d0, 0x24e9}, {0x2c7c, 0x2c7d}, {0xa69c, 0xa69d}, {0xa770, 0xa770}, {0xa7f8, 0xa7f9},
+    {0xab5c, 0xab5f}, {0x10780, 0x10780}, {0x10783, 0x10785}, {0x10787, 0x107b0}, {0x107b2, 0x107ba},
+}};
+
+}  // namespace fermata::jinja::unicode
