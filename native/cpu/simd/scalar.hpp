@@ -58,7 +58,7 @@ FERMATA_INLINE f32x16 load_first(const float* p, std::size_t n) {
     return r;
 }
 FERMATA_INLINE void store_first(float* p, f32x16 a, std::size_t n) {
-    for (std::size_t i = 0; i < n; ++i) p[i] = a.v[i];
+    for (std::size_t i = 0; i < n && i < 16; ++i) p[i] = a.v[i];
 }
 FERMATA_INLINE f32x16 broadcast(float x) {
     f32x16 r;
