@@ -146,6 +146,7 @@ struct pause_result {
 struct occupancy {
     std::uint32_t pages_total = 0, pages_free = 0, pages_active = 0, pages_cached = 0;  // Main pool
     std::uint32_t state_slots_total = 0, state_slots_free = 0;
+    bool operator==(const occupancy&) const = default;
     static constexpr std::string_view type_name = "occupancy";
     static constexpr auto fields() {
         using t = occupancy;

@@ -1,4 +1,6 @@
 // The order of a cycle: cancels, drops, pauses, binds, then one unit of decode rows and chunks, then the answer.
+#include <algorithm>
+
 #include "native/program/core.hpp"
 
 namespace fermata::program_detail {
@@ -36,6 +38,10 @@ void program_core::run_cycle(const cycle_plan& plan, cycle_done& done) {
     for (const bind_order& order : plan.binds) bind(order, done);
     collect_rows(plan, done);
     if (!members_.empty()) run_unit(done);
+    // The gap to the next unit counts as long as somebody could have run in it.
+    work_was_left_ = work_was_left_ && std::any_of(lanes_.begin(), lanes_.end(), [](const sequence* seq) {
+        return seq && seq->at == stage::bound;
+    });
     answer(done);
     if (options_.numbers && options_.clock) options_.numbers->cycle.observe(now() - begin);
 }

@@ -120,8 +120,7 @@ void program_core::run_unit(cycle_done& done) {
         stop_.store(false);  // used up: the next unit runs (fault 89)
         abandon_unit();
     }
-    work_was_left_ = std::any_of(lanes_.begin(), lanes_.end(),
-                                 [](const sequence* seq) { return seq && seq->at == stage::bound; });
+    work_was_left_ = true;
 }
 
 // Nothing was committed: pages taken for the unit go back to their permits, and these to the pool unless a bind or a
