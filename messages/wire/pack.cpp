@@ -74,7 +74,7 @@ constexpr std::string_view kind_text(pack_kind kind) {
 }  // namespace
 
 pack_kind pack_reader::peek() const {
-    if (at_ >= in_.size()) throw pack_error("the input ends at byte " + std::to_string(at_));
+    if (at_ >= in_.size()) throw pack_end("the input ends at byte " + std::to_string(at_));
     const auto c = static_cast<std::uint8_t>(in_[at_]);
     if (c <= 0x7f || c >= 0xe0 || (c >= 0xcc && c <= 0xd3)) return pack_kind::integer;
     if (c <= 0x8f || c == 0xde || c == 0xdf) return pack_kind::map;
@@ -95,7 +95,7 @@ void pack_reader::wrong(std::string_view expected) const {
 
 std::string_view pack_reader::take(std::size_t bytes) {
     if (bytes > in_.size() - at_)
-        throw pack_error("the input ends at byte " + std::to_string(in_.size()) + " inside a value of " +
+        throw pack_end("the input ends at byte " + std::to_string(in_.size()) + " inside a value of " +
                          std::to_string(bytes) + " bytes at " + std::to_string(at_));
     auto part = in_.substr(at_, bytes);
     at_ += bytes;
@@ -112,7 +112,7 @@ std::uint64_t pack_reader::big_endian(std::size_t bytes) {
 
 std::size_t pack_reader::counted(std::uint64_t size, std::size_t bytes_each) const {
     if (size > (in_.size() - at_) / bytes_each)
-        throw pack_error(std::to_string(size) + " elements are claimed at byte " + std::to_string(at_) + ", but only " +
+        throw pack_end(std::to_string(size) + " elements are claimed at byte " + std::to_string(at_) + ", but only " +
                          std::to_string(in_.size() - at_) + " bytes are left");
     return static_cast<std::size_t>(size);
 }

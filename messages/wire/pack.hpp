@@ -34,6 +34,12 @@ public:
     using std::runtime_error::runtime_error;
 };
 
+// The input ends inside a value: what a writer that was killed leaves behind.
+class pack_end : public pack_error {
+public:
+    using pack_error::pack_error;
+};
+
 // The kinds of values msgpack knows, as an error names them.
 enum class pack_kind : std::uint8_t { nil, boolean, integer, float32, float64, text, array, map, extension };
 

@@ -1,0 +1,114 @@
+// The typed interfaces of the actors, and the few messages that never leave a process.
+//
+// Messages between the five actors are one-way: a plan goes out, a result comes in; nobody blocks on an answer. What a
+// client calls (`tokenize_text`, the schema check) is answered, with a deadline at the caller.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/caf_compat.hpp"
+#include "actors/cores/frontend.hpp"
+#include "actors/cores/scheduler.hpp"
+#include "actors/journal/journal.hpp"
+#include "frontend/gateway.hpp"
+#include "messages/all.hpp"
+
+namespace fermata {
+
+struct peer_handles;
+
+// -- messages within a process ---------------------------------------------------------------------------------
+
+struct meet {  // who the others are; sent once after all are spawned, and again after a restart
+    std::shared_ptr<const peer_handles> peers;
+    std::shared_ptr<const journal_header> life;  // after a restart: what the journal says of the new cores
+};
+struct halt {};  // leave, after what is in the mailbox before it
+struct submit_local {
+    std::shared_ptr<const submit> request;
+    std::shared_ptr<client_sink> sink;
+};
+struct prepare_job {
+    hand_to_preparer work;
+};
+struct tokenize_local {
+    std::shared_ptr<const tokenize_text> text;
+    std::function<void(tokenized)> done;
+};
+struct detokenize_local {
+    detokenize_tokens tokens;
+    std::function<void(detokenized)> done;
+};
+struct lose_scheduler {  // the Scheduler is gone: end every request with this error, refuse new ones until `meet`
+    client_error error;
+};
+struct close_ingress {};  // no new requests from now on
+struct begin_stop {       // to the supervisor
+    time_ns grace = 0;
+};
+struct tick_message {};
+
+// -- interfaces ------------------------------------------------------------------------------------------------
+
+// What a client that is an actor understands.
+using client_actor = caf::typed_actor<bus::takes<accepted>, bus::takes<rejected>, bus::takes<text_delta>,
+                                      bus::takes<finished>, bus::takes<failed>>;
+
+// What clients may ask of a node. A `submit` names the client; ids are the client's own, unique per client. Watch the
+// handle: when it goes down, requests under way have ended.
+using frontend_actor =
+    caf::typed_actor<bus::takes<submit, client_actor>, bus::takes<cancel_request, client_actor>,
+                     bus::answers<tokenized, tokenize_text>, bus::answers<detokenized, detokenize_tokens>>;
+
+// The published door of a node: gives the Frontend out to peers that speak the same messages. The question and the
+// refusal are made of types that never change.
+using gate_actor = caf::typed_actor<bus::answers<frontend_actor, std::uint64_t>>;
+
+using frontend_inner =
+    caf::typed_actor<bus::takes<submit, client_actor>, bus::takes<cancel_request, client_actor>,
+                     bus::answers<tokenized, tokenize_text>, bus::answers<detokenized, detokenize_tokens>,
+                     bus::takes<submit_local>, bus::takes<cancel_request>, bus::takes<tokenize_local>,
+                     bus::takes<detokenize_local>, bus::takes<prepared>, bus::takes<enqueue_result>,
+                     bus::takes<outputs>, bus::takes<lose_scheduler>, bus::takes<close_ingress>, bus::takes<meet>,
+                     bus::takes<halt>>;
+using preparer_actor =
+    caf::typed_actor<bus::takes<prepare_job>, bus::answers<tokenized, tokenize_text>,
+                     bus::answers<detokenized, detokenize_tokens>, bus::takes<tokenize_local>,
+                     bus::takes<detokenize_local>, bus::takes<meet>, bus::takes<halt>>;
+using scheduler_actor =
+    caf::typed_actor<bus::takes<enqueue>, bus::takes<cancel_request>, bus::takes<cycle_done>,
+                     bus::takes<program_notice>, bus::takes<source_chosen>, bus::takes<victims_chosen>,
+                     bus::takes<drain>, bus::takes<tick_message>, bus::takes<meet>, bus::takes<halt>>;
+using resource_manager_actor =
+    caf::typed_actor<bus::takes<choose_source>, bus::takes<choose_victims>, bus::takes<checkpoint_published>,
+                     bus::takes<checkpoint_dropped>, bus::takes<checkpoint_adopted>, bus::takes<meet>,
+                     bus::takes<halt>>;
+using program_actor = caf::typed_actor<bus::takes<cycle_plan>, bus::takes<copy_done>, bus::takes<meet>, bus::takes<halt>>;
+using transfer_actor = caf::typed_actor<bus::takes<copy_order>, bus::takes<meet>, bus::takes<halt>>;
+using supervisor_actor =
+    caf::typed_actor<bus::takes<begin_stop>, bus::takes<drained>, bus::takes<tick_message>>;
+
+struct peer_handles {
+    frontend_inner frontend;
+    std::vector<preparer_actor> preparers;
+    scheduler_actor scheduler;
+    resource_manager_actor resource_manager;
+    program_actor program;
+    transfer_actor transfer;
+    supervisor_actor supervisor;
+};
+
+// Tells a configuration about the messages; before its actor system is made.
+void register_messages(caf::actor_system_config& config);
+
+}  // namespace fermata
+
+#define FERMATA_LOCAL_MESSAGES(apply)                                                                              \
+    apply(fermata::meet) apply(fermata::halt) apply(fermata::submit_local) apply(fermata::prepare_job)             \
+    apply(fermata::tokenize_local) apply(fermata::detokenize_local) apply(fermata::lose_scheduler)                 \
+    apply(fermata::close_ingress) apply(fermata::begin_stop) apply(fermata::tick_message)
+
+FERMATA_LOCAL_MESSAGES(CAF_ALLOW_UNSAFE_MESSAGE_TYPE)
