@@ -19,6 +19,8 @@
 
 namespace fermata {
 
+class backend;  // native/backend.hpp
+
 enum class numerics : std::uint8_t { invariant, pinned };
 
 struct pool_layout {
@@ -72,6 +74,8 @@ public:
     virtual ~model() = default;
 
     virtual const model_layout& layout() const noexcept = 0;
+    // Where the model runs: Program allocates and copies context memory there. Null: plain memory of the host.
+    virtual std::shared_ptr<backend> device() const { return nullptr; }
 
     // Largest unit this model was prepared for, in tokens over all rows.
     virtual void prepare(std::uint32_t unit_tokens_max, std::uint32_t rows_max) = 0;

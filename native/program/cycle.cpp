@@ -7,7 +7,7 @@ namespace fermata::program_detail {
 
 program_core::program_core(program_options options, std::unique_ptr<model> family)
     : options_(std::move(options)), model_(std::move(family)), limits_(check_options(options_, model_->layout())),
-      memory_(std::make_shared<device_memory>(model_->layout(), limits_.pages, limits_.state_slots)),
+      memory_(std::make_shared<device_memory>(model_->layout(), model_->device(), limits_.pages, limits_.state_slots)),
       engine_(make_copy_engine(memory_)), states_(limits_.state_slots), copies_(pools_, states_),
       lanes_(limits_.lanes, nullptr), sampler_(model_->layout().vocabulary),
       logits_((std::size_t{limits_.lanes} + limits_.score_rows) * model_->layout().vocabulary * sizeof(float),

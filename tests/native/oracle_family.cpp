@@ -165,15 +165,15 @@ TEST_CASE("a specification is read, and what is wrong is named") {
         }
         return "";
     };
-    CHECK(says("oracle:") == "--model oracle: key=value is needed behind `oracle:`");
-    CHECK(says("oracle:layers") == "--model oracle: `layers`: key=value is needed");
-    CHECK(says("oracle:layers=0") == "--model oracle: layers=0: a number from 1 to 1024 is needed");
+    CHECK(says("oracle:") == "oracle: key=value is needed behind `oracle:`");
+    CHECK(says("oracle:layers") == "oracle: `layers`: key=value is needed");
+    CHECK(says("oracle:layers=0") == "oracle: layers=0: a number from 1 to 1024 is needed");
     CHECK(says("oracle:state_bytes=12") ==
-          "--model oracle: state_bytes=12: a number from 0 to 1073741824, a multiple of 8 is needed");
-    CHECK(says("oracle:verify=some") == "--model oracle: verify=some: `all` or `tail` is needed");
+          "oracle: state_bytes=12: a number from 0 to 1073741824, a multiple of 8 is needed");
+    CHECK(says("oracle:verify=some") == "oracle: verify=some: `all` or `tail` is needed");
     CHECK(says("oracle:depth=3") ==
-          "--model oracle: `depth` is no key; known are state_bytes, layers, kv_bytes, delay_us, verify, vocab, context");
-    CHECK(says("oracle:layers=1,,") == "--model oracle: ``: key=value is needed");
+          "oracle: `depth` is no key; known are state_bytes, layers, kv_bytes, delay_us, verify, vocab, context");
+    CHECK(says("oracle:layers=1,,") == "oracle: ``: key=value is needed");
     CHECK(says("oracle:layers=99999999999999999999").find("layers=") != std::string::npos);
 }
 

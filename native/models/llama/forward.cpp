@@ -53,6 +53,7 @@ public:
     }
 
     const model_layout& layout() const noexcept override { return layout_; }
+    std::shared_ptr<backend> device() const override { return device_; }
     void prepare(std::uint32_t unit_tokens_max, std::uint32_t rows_max) override;
     void attach(const context_memory& memory) override { pool_ = memory.pools.at(0); }
     unit_status run(const unit& work) override;

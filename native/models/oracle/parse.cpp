@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view family = "oracle";
 
 [[noreturn]] void wrong(const std::string& what) {
-    std::string text = "--model oracle: ";
+    std::string text = "oracle: ";
     text += what;
     throw std::invalid_argument(text);
 }
