@@ -156,8 +156,6 @@ void frontend_core::on(const enqueue_result& result, frontend_commands& commands
         return;
     }
     entry->second.at = phase::running;
-    if (numbers_)
-        numbers_->prompt_tokens.fetch_add(entry->second.prompt.size(), std::memory_order_relaxed);
     commands.push_back(send_to_client{
         result.request,
         accepted{result.request, token_pos(static_cast<std::uint32_t>(entry->second.prompt.size()))}});
