@@ -23,6 +23,18 @@ client_error client_left() {
     return error;
 }
 
+// Commands are built in place: moving a variant makes g++ 12 warn of members that another alternative would have.
+template <class Message>
+void tell(frontend_commands& commands, request_id id, Message message) {
+    commands.emplace_back(std::in_place_type<send_to_client>,
+                          send_to_client{id, client_message(std::in_place_type<Message>, std::move(message))});
+}
+
+template <class Message>
+void order(frontend_commands& commands, Message message) {
+    commands.emplace_back(std::in_place_type<send_to_scheduler>, send_to_scheduler{std::move(message)});
+}
+
 // splitmix64: well spread seeds from a counter.
 std::uint64_t mix(std::uint64_t x) {
     x += 0x9E3779B97F4A7C15ULL;
@@ -85,7 +97,7 @@ void frontend_core::on(submit request, frontend_commands& commands) {
     const request_id id = request.request;
     const auto reject = [&](client_error error) {
         count(numbers_, &telemetry::requests_rejected);
-        commands.push_back(send_to_client{id, rejected{id, std::move(error)}});
+        tell(commands, id, rejected{id, std::move(error)});
     };
     if (draining_) return reject(unavailable("shutting_down", "the server is shutting down"));
     if (requests_.size() >= options_.requests_max) {
@@ -107,8 +119,9 @@ void frontend_core::on(submit request, frontend_commands& commands) {
     state.echo = request.echo;
     state.report = request.report;
     state.stop = request.stop;
-    commands.push_back(hand_to_preparer{std::make_shared<const submit>(std::move(request)),
-                                        mix(options_.seed ^ mix(++seeds_drawn_))});
+    commands.emplace_back(std::in_place_type<hand_to_preparer>,
+                          hand_to_preparer{std::make_shared<const submit>(std::move(request)),
+                                           mix(options_.seed ^ mix(++seeds_drawn_))});
 }
 
 void frontend_core::on(prepared result, frontend_commands& commands) {
@@ -116,13 +129,13 @@ void frontend_core::on(prepared result, frontend_commands& commands) {
     if (entry == requests_.end()) return;
     request_state& request = entry->second;
     if (request.cancelled) {
-        commands.push_back(send_to_client{result.request, rejected{result.request, client_left()}});
+        tell(commands, result.request, rejected{result.request, client_left()});
         requests_.erase(entry);
         return;
     }
     if (result.error) {
         count(numbers_, &telemetry::requests_rejected);
-        commands.push_back(send_to_client{result.request, rejected{result.request, std::move(*result.error)}});
+        tell(commands, result.request, rejected{result.request, std::move(*result.error)});
         requests_.erase(entry);
         return;
     }
@@ -137,7 +150,7 @@ void frontend_core::on(prepared result, frontend_commands& commands) {
         choice.characters = std::make_unique<text::incremental_detokenizer>(model_->words());
         choice.stops = std::make_unique<text::stop_text_filter>(request.stop);
     }
-    commands.push_back(send_to_scheduler{std::move(result.order)});
+    order(commands, std::move(result.order));
 }
 
 void frontend_core::on(const enqueue_result& result, frontend_commands& commands) {
@@ -151,14 +164,13 @@ void frontend_core::on(const enqueue_result& result, frontend_commands& commands
         error.message = "the queue is full; try again later";
         error.retry_after_s = result.retry_after_s;
         count(numbers_, &telemetry::requests_rejected);
-        commands.push_back(send_to_client{result.request, rejected{result.request, std::move(error)}});
+        tell(commands, result.request, rejected{result.request, std::move(error)});
         requests_.erase(entry);
         return;
     }
     entry->second.at = phase::running;
-    commands.push_back(send_to_client{
-        result.request,
-        accepted{result.request, token_pos(static_cast<std::uint32_t>(entry->second.prompt.size()))}});
+    tell(commands, result.request,
+         accepted{result.request, token_pos(static_cast<std::uint32_t>(entry->second.prompt.size()))});
 }
 
 void frontend_core::on(const outputs& rows, frontend_commands& commands) {
@@ -178,15 +190,15 @@ void frontend_core::on(const cancel_request& cancel, frontend_commands& commands
     if (entry == requests_.end() || entry->second.cancelled) return;
     entry->second.cancelled = true;
     // While it is being prepared the Scheduler doesn't know it yet; `prepared` will drop it.
-    if (entry->second.at != phase::preparing) commands.push_back(send_to_scheduler{cancel});
+    if (entry->second.at != phase::preparing) order(commands, cancel);
 }
 
 void frontend_core::fail_all(const client_error& error, frontend_commands& commands) {
     for (auto& [id, request] : requests_) {
         if (request.at == phase::running)
-            commands.push_back(send_to_client{id, failed{id, error, request.usage}});
+            tell(commands, id, failed{id, error, request.usage});
         else
-            commands.push_back(send_to_client{id, rejected{id, error}});
+            tell(commands, id, rejected{id, error});
     }
     requests_.clear();
 }
@@ -222,7 +234,7 @@ void frontend_core::add_row(request_id id, request_state& request, const choice_
     delta.tokens = std::exchange(choice.held_tokens, {});
     delta.prompt = std::exchange(choice.prompt_tokens, {});
     delta.logits = std::exchange(choice.held_logits, {});
-    commands.push_back(send_to_client{id, std::move(delta)});
+    tell(commands, id, std::move(delta));
 }
 
 void frontend_core::take_token(choice_state& choice, const row_result& row, std::string& text) {
@@ -259,15 +271,14 @@ void frontend_core::account(request_state& request, const choice_output& row) {
 
 void frontend_core::end_request(request_id id, request_state& request, frontend_commands& commands) {
     if (request.cancelled) {
-        commands.push_back(send_to_client{id, failed{id, client_left(), request.usage}});
+        tell(commands, id, failed{id, client_left(), request.usage});
         return;
     }
     if (request.failure != failure_kind::none) {
-        commands.push_back(
-            send_to_client{id, failed{id, error_of(request.failure, request.failure_text), request.usage}});
+        tell(commands, id, failed{id, error_of(request.failure, request.failure_text), request.usage});
         return;
     }
-    commands.push_back(send_to_client{id, finished{id, request.usage}});
+    tell(commands, id, finished{id, request.usage});
 }
 
 token_report frontend_core::report_of(token_id token, float logprob, const std::vector<token_logprob>& top) const {
