@@ -8,4 +8,5 @@ if [ -z "${FERMATA_MODEL:-}" ]; then
 fi
 python=$(bash "$here/../../tools/client_env.sh" "$environment" 2>/dev/null) || { echo "no Python environment with the OpenAI SDK"; exit 1; }
 export FERMATA_MODEL FERMATA_BIN=$program PYTHONDONTWRITEBYTECODE=1
-exec "$python" -m unittest -v "$here/test_$suite.py"
+cd "$here"
+exec "$python" -m unittest -v "test_$suite"
