@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -58,7 +59,11 @@ public:
         auto& line = lines_[{from, to}];
         if (!line.empty()) due = std::max(due, line.back().due);
         line.push_back({from, to, std::move(message), due, ++sent_});
+        if (watch) watch(line.back());
     }
+    // Sees every message when it is sent.
+    std::function<void(const envelope&)> watch;
+
     // A timer: not ordered with anything.
     void set_timer(peer who, bus_message message, time_ns due) {
         timers_.emplace(std::pair{due, ++sent_}, envelope{who, who, std::move(message), due, sent_});

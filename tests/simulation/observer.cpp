@@ -1,0 +1,200 @@
+#include "observer.hpp"
+
+#include <bit>
+#include <string>
+
+namespace fermata::simulation {
+
+namespace {
+
+std::string name(const observer::key& k) { return "request " + std::to_string(k.first) + "." + std::to_string(k.second); }
+
+}  // namespace
+
+void observer::announce(const enqueue& request) { announced_[request.request.value] = request; }
+
+choice_record* observer::of(ticket who) {
+    const auto it = tickets_.find(who);
+    return it == tickets_.end() ? nullptr : &choices.at(it->second);
+}
+
+void observer::on_send(const envelope& m) {
+    fold(static_cast<std::uint64_t>(m.due));
+    fold(static_cast<std::uint64_t>(m.from) * 64 + static_cast<std::uint64_t>(m.to) * 8 + m.message.index());
+    if (const auto* plan = std::get_if<cycle_plan>(&m.message)) on_plan(*plan);
+    if (const auto* done = std::get_if<cycle_done>(&m.message)) on_done(*done);
+    if (const auto* notice = std::get_if<program_notice>(&m.message)) {
+        for (const bind_result& each : notice->binds) {
+            require(each.outcome == bind_outcome::bound || each.outcome == bind_outcome::stale, "a strange notice");
+            copying_.erase(each.who);
+            stale += each.outcome == bind_outcome::stale;
+        }
+    }
+    if (const auto* result = std::get_if<enqueue_result>(&m.message)) {
+        const auto found = announced_.find(result->request.value);
+        require(found != announced_.end(), "an answer to a request that was not sent");
+        rejected += !result->accepted;
+        if (result->accepted)
+            for (std::uint32_t i = 0; i < found->second.choices.size(); ++i) {
+                choice_record& c = choices[{result->request.value, i}];
+                c.spec = found->second.choices[i];
+                c.accepted_at = node_.now();
+                arrival.push_back({result->request.value, i});
+            }
+        announced_.erase(found);
+    }
+    if (const auto* rows = std::get_if<outputs>(&m.message)) on_outputs(*rows);
+    if (std::holds_alternative<copy_order>(m.message) && m.to == peer::transfer) ++copies;
+}
+
+void observer::on_plan(const cycle_plan& plan) {
+    ++cycles;
+    fold(plan.cycle.value);
+    std::uint64_t tokens = plan.decodes.size();
+    for (const auto& each : plan.prefills) tokens += each.tokens_max.value, fold(each.who.value), fold(each.tokens_max.value);
+    require(tokens <= scenario_.node.device.batch_tokens, "D5: more tokens than batch_tokens in a unit");
+    for (const ticket who : plan.decodes) fold(who.value);
+    drops += plan.drops.size();
+    for (const auto& each : plan.drops) fold(each.value);
+    for (const ticket who : plan.pauses) {
+        fold(who.value);
+        require(!copying_.contains(who), "M2: a row that waits for a copy was paused");
+        const choice_record* c = of(who);
+        require(c != nullptr, "a pause of an unknown sequence");
+        bool older = false;
+        for (const auto& [other, k] : tickets_) older |= other < who && !choices.at(k).ended;
+        require(older || c->short_now, "M2: " + name(tickets_.at(who)) + " was paused for nobody older");
+    }
+    bool resumes = false;
+    for (const bind_order& each : plan.binds) {
+        fold(each.who.value), fold(each.where.value), fold(each.source ? each.source->value : 0), fold(each.source_tokens.value);
+        if (each.spec) {
+            tickets_[each.who] = {each.spec->request.value, each.spec->choice};
+            choices.at(tickets_[each.who]).who = each.who;
+            continue;
+        }
+        require(!resumes, "M5: two resumes in one cycle");
+        resumes = true;
+        for (const ticket other : paused_) {
+            const choice_record* c = of(other);
+            require(!(c && !c->ended && other < each.who), "M4: a younger paused request resumes before an older one");
+        }
+    }
+}
+
+void observer::on_done(const cycle_done& done) {
+    require(!done.device_failed, "the device failed: " + done.error);
+    for (auto& each : choices) each.second.short_now = false;
+    for (const shortage& each : done.shortages)
+        if (choice_record* c = of(each.who)) c->short_now = true;
+    for (const pause_result& each : done.pauses) ++pauses, paused_.insert(each.who);
+    for (const bind_result& each : done.binds) {
+        require(each.outcome != bind_outcome::refused, "Program refused a bind: " + each.text);
+        stale += each.outcome == bind_outcome::stale;
+        if (each.outcome == bind_outcome::copying) copying_.insert(each.who);
+        if (each.outcome == bind_outcome::bound || each.outcome == bind_outcome::copying) on_bound(each.who);
+    }
+    for (const row_result& each : done.rows) on_row(each);
+}
+
+void observer::on_bound(ticket who) {
+    paused_.erase(who);
+    choice_record* c = of(who);
+    require(c != nullptr, "an unknown sequence was bound");
+    if (c->bound || c->ended) return;
+    c->bound = true;
+    const key mine = tickets_.at(who);
+    bool passed = false;
+    for (const key& other : arrival) {
+        if (other == mine) break;
+        choice_record& older = choices.at(other);
+        if (older.bound || older.ended) continue;
+        passed = true;
+        ++older.overtaken;
+        require(older.overtaken <= scenario_.node.device.max_concurrency,
+                "E1: " + name(other) + " was overtaken more than C times");
+    }
+    bypasses += passed;
+}
+
+void observer::on_row(const row_result& row) {
+    choice_record* c = of(row.who);
+    require(c != nullptr, "a row of an unknown sequence");
+    require(row.replayed <= row.computed && row.computed.value > 0, "a row that computed nothing");
+    require(row.finish != finish_reason::error, "a row failed: " + row.error);
+    fold(row.frontier.value), fold(static_cast<std::uint64_t>(row.token)), fold(std::bit_cast<std::uint32_t>(row.logprob));
+    const std::uint64_t fresh = (row.computed - row.replayed).value;
+    total_replayed_ += row.replayed.value;
+    c->replayed += row.replayed.value;
+    if (row.frontier.value <= c->spec->prompt.size()) total_prefill_ += fresh, c->prompt_computed += fresh;
+    if (row.token != no_token) ++total_generated_;
+}
+
+void observer::on_outputs(const outputs& rows) {
+    std::set<key> seen;
+    for (const choice_output& each : rows.rows) {
+        const key k{each.request.value, each.choice};
+        const auto found = choices.find(k);
+        require(found != choices.end(), "output for " + name(k) + ", which was not accepted");
+        choice_record& c = found->second;
+        require(!c.ended, "O1: output for " + name(k) + " after its end");
+        c.got.add(each.row);
+        require(each.row.token == no_token || each.row.generated.value == c.got.tokens.size(),
+                "the count of generated tokens is wrong for " + name(k));
+        if (each.row.finish != finish_reason::none) end(c, each);
+    }
+}
+
+void observer::end(choice_record& c, const choice_output& row) {
+    c.ended = true;
+    c.ended_at = node_.now();
+    c.failure = row.failure;
+    require(row.usage != nullptr, "an end without usage");
+    c.usage = *row.usage;
+    reuses += c.usage.cached.value > 0;
+    const key k{row.request.value, row.choice};
+    require((row.failure != failure_kind::none) == (row.row.finish == finish_reason::error), "failure and finish disagree");
+    require(c.usage.prompt.value == c.spec->prompt.size(), "usage: prompt tokens of " + name(k));
+    require(c.usage.generated.value == c.got.tokens.size(), "usage: generated tokens of " + name(k));
+    if (row.row.finish == finish_reason::stop || row.row.finish == finish_reason::length) {
+        require(c.usage.cached.value == c.spec->prompt.size() - c.prompt_computed,
+                "O2: cached tokens of " + name(k) + ": " + std::to_string(c.usage.cached.value) + ", prompt " +
+                    std::to_string(c.spec->prompt.size()) + ", computed " + std::to_string(c.prompt_computed));
+        require(c.usage.replayed.value == c.replayed, "O2: replayed tokens of " + name(k));
+    }
+    const scheduler_options& o = scenario_.node.scheduling;
+    const std::string text = name(k) + ": " + row.row.error;
+    switch (row.failure) {
+        case failure_kind::none: break;
+        case failure_kind::queue_timeout:
+            require(!c.bound && node_.now() >= c.accepted_at + o.pending_timeout, "a queue timeout too early: " + text);
+            break;
+        case failure_kind::deadline: break;
+        case failure_kind::shutting_down:
+            require(scenario_.habits.drain_at != 0 && node_.now() >= scenario_.habits.drain_at, "shut down early: " + text);
+            break;
+        case failure_kind::internal:
+            require(o.copy_timeout < scenario_.copy_time_max * 8, "an internal error: " + text);
+            break;
+        // The pool holds the largest request (B2), so alone on the device everything fits.
+        default: require(false, "an error that nothing explains: " + text);
+    }
+}
+
+void observer::at_rest(const telemetry& n, const scheduler::figures& f) const {
+    for (const auto& [k, c] : choices) require(c.ended, name(k) + " never ended");
+    require(f.live == 0 && f.lanes_used == 0 && f.queued == 0 && f.paused == 0, "the Scheduler still holds something");
+    require(f.watchdog_ends == 0, "D4: the last line of defence was needed");
+    require(n.requests_queued == 0 && n.requests_prefill == 0 && n.requests_decode == 0 && n.requests_replay == 0 &&
+                n.requests_paused == 0 && n.requests_waiting_source == 0 && n.queue_length == 0 && n.lanes_used == 0,
+            "a gauge of requests is not back at 0");
+    require(n.prefill_tokens == total_prefill_, "fault 104: prefill_tokens and rows disagree");
+    require(n.replayed_tokens == total_replayed_, "fault 104: replayed_tokens and rows disagree");
+    require(n.generated_tokens == total_generated_, "fault 104: generated_tokens and rows disagree");
+    std::set<std::uint64_t> requests;
+    for (const auto& each : choices) requests.insert(each.first.first);
+    require(n.requests_stop + n.requests_length + n.requests_cancelled + n.requests_failed == requests.size(),
+            "requests_total doesn't add up");
+}
+
+}  // namespace fermata::simulation

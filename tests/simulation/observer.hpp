@@ -1,0 +1,68 @@
+// Watches the bus and holds the node to rules that can be seen from outside: bounded bypass (E1), batch size (D5),
+// who is paused and who resumes (M2, M4), exactly one end a choice (O1), usage and counters (O2). It keeps books of
+// its own and shares no code with what it checks. Throws `broken_node`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "bus.hpp"
+#include "scenario.hpp"
+#include "solo.hpp"
+
+namespace fermata::simulation {
+
+struct choice_record {
+    std::shared_ptr<const sequence_spec> spec;
+    ticket who{};           // once bound
+    bool bound = false, ended = false;
+    std::uint32_t overtaken = 0;
+    std::uint64_t prompt_computed = 0, replayed = 0;
+    bool short_now = false;
+    answer got;
+    failure_kind failure = failure_kind::none;
+    sequence_usage usage;
+    time_ns accepted_at = 0, ended_at = 0;
+};
+
+class observer {
+public:
+    using key = std::pair<std::uint64_t, std::uint32_t>;  // request, choice
+
+    observer(const scenario& what, const wired_node& node) : scenario_(what), node_(node) {}
+
+    void announce(const enqueue& request);      // before it is sent
+    void on_send(const envelope& m);            // every message, when sent
+    void at_rest(const telemetry& numbers, const scheduler::figures& figures) const;
+
+    std::map<key, choice_record> choices;       // accepted ones
+    std::vector<key> arrival;                   // in ticket order
+    std::uint64_t digest = 0xcbf29ce484222325ull;
+    std::uint64_t pauses = 0, bypasses = 0, reuses = 0, copies = 0, stale = 0, cycles = 0, drops = 0, rejected = 0;
+
+private:
+    void on_plan(const cycle_plan& plan);
+    void on_done(const cycle_done& done);
+    void on_bound(ticket who);
+    void on_row(const row_result& row);
+    void on_outputs(const outputs& rows);
+    void end(choice_record& choice, const choice_output& row);
+    choice_record* of(ticket who);
+    void fold(std::uint64_t value) { digest = (digest ^ value) * 0x100000001b3ull; }
+    void require(bool holds, const std::string& what) const {
+        if (!holds) throw broken_node(what);
+    }
+
+    const scenario& scenario_;
+    const wired_node& node_;
+    std::map<std::uint64_t, enqueue> announced_;
+    std::map<ticket, key> tickets_;
+    std::set<ticket> paused_, copying_;
+    std::uint64_t total_prefill_ = 0, total_generated_ = 0, total_replayed_ = 0, total_reused_ = 0, total_prompt_ = 0;
+};
+
+}  // namespace fermata::simulation
