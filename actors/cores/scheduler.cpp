@@ -113,9 +113,11 @@ void scheduler::expire(time_ns now) {
         if (due->first > now) break;
         end_for_time(due->second, failure_kind::deadline, "the request's deadline passed", now);
     }
-    while (!fresh_.empty() && table_.find(fresh_.head())->accepted_at + options_.pending_timeout <= now)
-        end_for_time(fresh_.head(), failure_kind::queue_timeout,
+    while (const auto late = longest_queued()) {
+        if (table_.find(*late)->accepted_at + options_.pending_timeout > now) break;
+        end_for_time(*late, failure_kind::queue_timeout,
                      "waited longer than pending-timeout (" + seconds(options_.pending_timeout) + ") for a lane", now);
+    }
     for (const ticket who : std::vector<ticket>(residents_)) {
         const sequence& s = *table_.find(who);
         if (s.now == phase::copying && s.copying_since + options_.copy_timeout <= now)
@@ -126,6 +128,13 @@ void scheduler::expire(time_ns now) {
         cut_short_ += static_cast<std::uint32_t>(table_.requests());
         fail_all(failure_kind::shutting_down, "the server is shutting down", now);
     }
+}
+
+// The oldest request whose bind isn't under way.
+std::optional<ticket> scheduler::longest_queued() const {
+    for (const ticket who : fresh_.tickets())
+        if (table_.find(who)->now == phase::queued) return who;
+    return std::nullopt;
 }
 
 void scheduler::end_for_time(ticket who, failure_kind why, std::string text, time_ns now) {
@@ -198,7 +207,7 @@ void scheduler::set_wake(time_ns now, commands& out) {
         if (when != 0 && (earliest == 0 || when < earliest)) earliest = when;
     };
     if (const auto due = table_.earliest_deadline()) consider(due->first);
-    if (!fresh_.empty()) consider(table_.find(fresh_.head())->accepted_at + options_.pending_timeout);
+    if (const auto first = longest_queued()) consider(table_.find(*first)->accepted_at + options_.pending_timeout);
     for (const ticket who : residents_)
         if (const sequence& s = *table_.find(who); s.now == phase::copying)
             consider(s.copying_since + options_.copy_timeout);

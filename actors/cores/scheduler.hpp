@@ -104,6 +104,7 @@ private:
     void set_wake(time_ns now, commands& out);
     void update_gauges(time_ns now);
     std::uint32_t pending_requests() const;
+    std::optional<ticket> longest_queued() const;
 
     // answers of Program (scheduler_answers.cpp)
     void take_room(const occupancy& room, std::uint32_t copies);

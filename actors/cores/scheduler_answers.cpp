@@ -125,7 +125,7 @@ void scheduler::take_bound(sequence& s, const bind_result& result, time_ns now) 
             }
         }
     }
-    s.pages_reported = s.slots_short = s.short_streak = 0;
+    s.pages_reported = s.short_streak = 0;
     s.last_prefill = 2 * turn_;  // before those that ran in this turn, behind all others
     if (result.outcome == bind_outcome::copying) {
         s.now = phase::copying;
@@ -169,7 +169,7 @@ bool scheduler::bind_short(sequence& s, time_ns now) {
     if (last_resort_ || never) {
         if (had_source) {
             s.root_only = true;
-            s.pages_reported = s.slots_short = 0;
+            s.pages_reported = 0;
             return true;
         }
         if (never || alone()) {
@@ -188,7 +188,6 @@ void scheduler::take_shortage(const shortage& result, time_ns now) {
     sequence* s = table_.find(result.who);
     if (!s) return;
     s->pages_reported = std::max<std::uint32_t>(1, result.pages_needed);
-    s->slots_short = result.state_slots;
     s->never_fits = result.never;
     ++s->short_streak;
     if (result.never && s->resident())
@@ -206,7 +205,7 @@ bool scheduler::take_row(const row_result& result, time_ns now) {
     s->frontier = result.frontier;
     s->usage.replayed += result.replayed;
     s->usage.generated = result.generated;
-    s->pages_reported = s->slots_short = s->short_streak = 0;
+    s->pages_reported = s->short_streak = 0;
     s->parked_event = 0;
     if (was_prefill) s->last_prefill = 2 * turn_ + 1;
     if (result.token != no_token) note_token(*s, result, now);

@@ -138,15 +138,14 @@ std::int64_t scheduler::pages_missing() const {
         if (each->short_streak > 1) again += unit_pages(*each);  // the forecast is wrong somewhere
     }
     for (const ticket who : tries_) need += bind_pages(*table_.find(who));
-    return std::max(need - static_cast<std::int64_t>(room_.pages_free), again);
+    const std::int64_t missing = need - static_cast<std::int64_t>(room_.pages_free);
+    return again > 0 ? std::max(missing, again) : missing;
 }
 
 std::uint32_t scheduler::slots_missing() const {
-    std::uint32_t slots = 0;
-    for (const sequence* each : residents())
-        if (in_plan(*each)) slots += each->slots_short;
-    for (const ticket who : tries_) slots += table_.find(who)->slots_short;
-    return slots;
+    if (options_.attention_only) return 0;
+    const auto needed = static_cast<std::uint32_t>(tries_.size());  // one image a bind
+    return needed > room_.state_slots_free ? needed - room_.state_slots_free : 0;
 }
 
 bool scheduler::ask_victims(std::uint32_t pages, std::uint32_t slots, commands& out) {
@@ -208,22 +207,26 @@ void scheduler::relieve(sequence& s, time_ns now) {
 
 // Keeps the tries that fit into `pages`. False when one was given up, so the question for victims may shrink.
 bool scheduler::fit_tries(std::int64_t pages) {
+    std::int64_t slots = room_.state_slots_free + (victims_ ? victims_->state_slots : 0);
     for (std::size_t i = 0; i < tries_.size(); ++i) {
         sequence& s = *table_.find(tries_[i]);
         const std::int64_t need = bind_pages(s);
-        const bool slots_fit = s.slots_short == 0 || (victims_ && victims_->enough);
-        if (need <= pages && slots_fit) {
+        if (need <= pages && (options_.attention_only || slots > 0)) {
             pages -= need;
+            --slots;
             continue;
         }
         if (i == 0 && alone()) {
             last_resort_ = true;
-            tries_.resize(1);
+            if (tries_.size() > 1) {  // the sources of the others may go too
+                tries_.resize(1);
+                return false;
+            }
             if (!s.source) return true;  // everything optional goes; Program has the last word
             s.root_only = true;
             s.source.reset();
             s.source_tokens = token_pos(0);
-            s.pages_reported = s.slots_short = 0;
+            s.pages_reported = 0;
             return false;
         }
         give_up_try(i);

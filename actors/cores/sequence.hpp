@@ -47,7 +47,6 @@ struct sequence {
     bool root_only = false;           // other sources were tried and don't fit (F4)
     std::uint32_t stale_binds = 0;    // in a row
     std::uint32_t pages_reported = 0; // Program's own figure after a shortage; 0: use the estimate
-    std::uint32_t slots_short = 0;
     bool never_fits = false;          // Program: more than the pool has
     std::optional<checkpoint_id> reported_source;  // of the bind that `pages_reported` is about
     std::uint64_t tried_event = 0;    // capacity event of the last failed try (E2, M4)

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <utility>
 
 namespace fermata::simulation {
 
@@ -22,14 +23,6 @@ void observer::on_send(const envelope& m) {
     fold(static_cast<std::uint64_t>(m.due));
     fold(static_cast<std::uint64_t>(m.from) * 64 + static_cast<std::uint64_t>(m.to) * 8 + m.message.index());
     if (const auto* plan = std::get_if<cycle_plan>(&m.message)) on_plan(*plan);
-    if (const auto* done = std::get_if<cycle_done>(&m.message)) on_done(*done);
-    if (const auto* notice = std::get_if<program_notice>(&m.message)) {
-        for (const bind_result& each : notice->binds) {
-            require(each.outcome == bind_outcome::bound || each.outcome == bind_outcome::stale, "a strange notice");
-            copying_.erase(each.who);
-            stale += each.outcome == bind_outcome::stale;
-        }
-    }
     if (const auto* result = std::get_if<enqueue_result>(&m.message)) {
         const auto found = announced_.find(result->request.value);
         require(found != announced_.end(), "an answer to a request that was not sent");
@@ -45,6 +38,18 @@ void observer::on_send(const envelope& m) {
     }
     if (const auto* rows = std::get_if<outputs>(&m.message)) on_outputs(*rows);
     if (std::holds_alternative<copy_order>(m.message) && m.to == peer::transfer) ++copies;
+}
+
+void observer::on_deliver(const envelope& m) {
+    if (const auto* done = std::get_if<cycle_done>(&m.message)) on_done(*done);
+    if (const auto* notice = std::get_if<program_notice>(&m.message)) {
+        for (const bind_result& each : notice->binds) {
+            require(each.outcome == bind_outcome::bound || each.outcome == bind_outcome::stale, "a strange notice");
+            copying_.erase(each.who);
+            stale += each.outcome == bind_outcome::stale;
+            if (choice_record* c = of(each.who); c && each.outcome == bind_outcome::stale) c->bound = c->ran;
+        }
+    }
 }
 
 void observer::on_plan(const cycle_plan& plan) {
@@ -101,14 +106,15 @@ void observer::on_bound(ticket who) {
     paused_.erase(who);
     choice_record* c = of(who);
     require(c != nullptr, "an unknown sequence was bound");
-    if (c->bound || c->ended) return;
+    if (c->ended) return;
     c->bound = true;
+    if (std::exchange(c->counted, true)) return;
     const key mine = tickets_.at(who);
     bool passed = false;
     for (const key& other : arrival) {
         if (other == mine) break;
         choice_record& older = choices.at(other);
-        if (older.bound || older.ended) continue;
+        if (older.counted || older.ended) continue;
         passed = true;
         ++older.overtaken;
         require(older.overtaken <= scenario_.node.device.max_concurrency,
@@ -123,6 +129,7 @@ void observer::on_row(const row_result& row) {
     require(row.replayed <= row.computed && row.computed.value > 0, "a row that computed nothing");
     require(row.finish != finish_reason::error, "a row failed: " + row.error);
     fold(row.frontier.value), fold(static_cast<std::uint64_t>(row.token)), fold(std::bit_cast<std::uint32_t>(row.logprob));
+    c->ran = true;
     const std::uint64_t fresh = (row.computed - row.replayed).value;
     total_replayed_ += row.replayed.value;
     c->replayed += row.replayed.value;

@@ -19,7 +19,7 @@ namespace fermata::simulation {
 struct choice_record {
     std::shared_ptr<const sequence_spec> spec;
     ticket who{};           // once bound
-    bool bound = false, ended = false;
+    bool bound = false, counted = false, ran = false, ended = false;
     std::uint32_t overtaken = 0;
     std::uint64_t prompt_computed = 0, replayed = 0;
     bool short_now = false;
@@ -37,6 +37,7 @@ public:
 
     void announce(const enqueue& request);      // before it is sent
     void on_send(const envelope& m);            // every message, when sent
+    void on_deliver(const envelope& m);         // and before it is handled
     void at_rest(const telemetry& numbers, const scheduler::figures& figures) const;
 
     std::map<key, choice_record> choices;       // accepted ones

@@ -29,7 +29,7 @@ void draw_sizes(random_source& random, scenario& s) {
     model.kv_bytes = 8;
     model.state_bytes = random.chance(50) ? 0 : 8 * static_cast<std::size_t>(random.between(1, 6));
     model.page_tokens = std::vector<std::uint32_t>{2, 4, 8, 16}[random.upto(3)];
-    device.max_context_tokens = static_cast<std::uint32_t>(random.between(model.page_tokens * 2, 120));
+    device.max_context_tokens = static_cast<std::uint32_t>(random.between(model.page_tokens * 2, 160));
     model.context_tokens = device.max_context_tokens;
     device.max_concurrency = 1 + random.upto(random.chance(20) ? 7 : 3);
     const std::uint32_t least = std::max((device.max_context_tokens + model.page_tokens - 1) / model.page_tokens,
@@ -71,16 +71,16 @@ void draw_faults(random_source& random, scenario& s) {
 
 void draw_habits(random_source& random, scenario& s) {
     client_habits& h = s.habits;
-    h.clients = static_cast<std::uint32_t>(random.between(1, 7));
-    h.turns_max = static_cast<std::uint32_t>(random.between(1, 4));
+    h.clients = static_cast<std::uint32_t>(random.between(1, 14));
+    h.turns_max = static_cast<std::uint32_t>(random.between(1, 10));
     h.prompt_max = static_cast<std::uint32_t>(random.between(2, s.node.device.max_context_tokens));
-    h.answer_max = static_cast<std::uint32_t>(random.magnitude(1, 48));
+    h.answer_max = static_cast<std::uint32_t>(random.magnitude(2, 200));
     h.cancel_percent = random.chance(30) ? 0 : static_cast<int>(random.between(1, 60));
     h.deadline_percent = random.chance(60) ? 0 : 20;
     h.fork_percent = random.chance(50) ? 0 : 30;
     h.random_sampling_percent = static_cast<int>(random.between(0, 100));
     h.scoring_percent = random.chance(60) ? 0 : 15;
-    h.think_max = random.magnitude(10'000, 50'000'000);
+    h.think_max = random.magnitude(10'000, 10'000'000);
     for (std::uint32_t i = random.upto(3); i > 0; --i) {
         std::vector<token_id> prefix(static_cast<std::size_t>(random.between(1, h.prompt_max)));
         for (token_id& each : prefix) each = static_cast<token_id>(random.upto(s.vocabulary - 2));

@@ -68,6 +68,7 @@ private:
             now_ = std::max(now_, m->due);
             node_.set_time(now_);
             if (options_.verbose) show(*m);
+            watch_.on_deliver(*m);
             if (node_.handle(*m)) continue;
             std::visit(
                 [&](const auto& each) {
@@ -84,12 +85,12 @@ private:
         if (drained_ != (scenario_.habits.drain_at != 0 ? 1 : 0)) throw broken_node("drained was not told exactly once");
         if (node_.copying().queued() + node_.copying().running() > 0) throw broken_node("Transfer still holds copies");
         const auto view = node_.device().view();
-        const occupancy& room = view->room;
-        std::uint32_t images = 0;
+        const telemetry& n = node_.numbers();
+        std::int64_t images = 0;
         for (const point_view& point : view->points) images += point.exact_only ? 1 : 0;
-        if (room.pages_active != 0 || room.pages_free + room.pages_cached != room.pages_total)
-            throw broken_node("fault 83: " + std::to_string(room.pages_active) + " pages are still active at rest");
-        if (room.state_slots_total - room.state_slots_free != images) throw broken_node("fault 83: a state slot leaked");
+        if (n.pages_active != 0 || n.pages_free + n.pages_cached != n.pages_total)
+            throw broken_node("fault 83: " + std::to_string(n.pages_active) + " pages are still active at rest");
+        if (n.state_slots_used != images) throw broken_node("fault 83: a state slot leaked");
         if (node_.resources().records() != view->points.size())
             throw broken_node("ResourceManager remembers " + std::to_string(node_.resources().records()) +
                               " points, Program holds " + std::to_string(view->points.size()));
