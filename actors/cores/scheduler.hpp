@@ -132,7 +132,7 @@ private:
     bool ask_source(sequence& s, commands& out);
     bool settle_room(time_ns now, commands& out);
     bool ask_victims(std::uint32_t pages, std::uint32_t slots, commands& out);
-    std::int64_t cover_residents(std::int64_t pages, time_ns now);
+    std::optional<std::int64_t> cover_residents(std::int64_t pages, time_ns now);
     std::int64_t pages_missing() const;
     std::uint32_t slots_missing() const;
     void relieve(sequence& s, time_ns now);
@@ -173,6 +173,7 @@ private:
     std::vector<ticket> tries_;        // binds of this turn, in order
     std::optional<ticket> asking_;     // whose source is being chosen
     std::optional<victims_chosen> victims_;
+    std::size_t kept_ = 0;             // sources that question spared
     bool restore_seen_ = false;        // the oldest paused one had its chance this turn
     bool tries_done_ = false;
     bool last_resort_ = false;         // D4: the only try is alone and must succeed or end

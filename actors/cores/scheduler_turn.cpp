@@ -119,8 +119,8 @@ bool scheduler::settle_room(time_ns now, commands& out) {
         const auto reserve = static_cast<std::int64_t>(options_.tau_low * room_.pages_total);
         if (!victims_ && missing + reserve > 0 && room_.pages_cached > 0 && optional_left && barren_view_ != view_)
             return ask_victims(static_cast<std::uint32_t>(missing + reserve), 0, out);  // in the background (Q1)
-        const std::int64_t rest = cover_residents(room_.pages_free + (victims_ ? victims_->pages : 0), now);
-        if (fit_tries(rest)) break;
+        const auto rest = cover_residents(room_.pages_free + (victims_ ? victims_->pages : 0), now);
+        if (rest && fit_tries(*rest)) break;
         victims_.reset();  // what was given up needs no room: the question changes
     }
     if (!victims_) return false;
@@ -155,6 +155,7 @@ bool scheduler::ask_victims(std::uint32_t pages, std::uint32_t slots, commands& 
     question.state_slots = slots;
     for (const ticket who : tries_)
         if (const auto& source = table_.find(who)->source) question.keep.push_back(*source);
+    kept_ = question.keep.size();
     question.view = view_;
     stage_ = stage::choosing_victims;
     out.emplace_back(std::move(question));
@@ -170,14 +171,19 @@ void scheduler::on(const victims_chosen& event, time_ns now, commands& out) {
 }
 
 // Residents come first, recovering ones before ticket order. A row that Program found short and that stays uncovered
-// goes down the ladder; one a turn, then Program's facts are asked again. Returns what is left.
-std::int64_t scheduler::cover_residents(std::int64_t pages, time_ns now) {
+// goes down the ladder; one a turn, then Program's facts are asked again. Returns what is left; nothing when the tries
+// were given up for it first, and their sources with them.
+std::optional<std::int64_t> scheduler::cover_residents(std::int64_t pages, time_ns now) {
     bool relieved = !draft_.pauses.empty();
     for (sequence* s : service_order()) {
         if (!in_plan(*s)) continue;
         const std::int64_t need = unit_pages(*s);
         const bool uncovered = need > pages || (s->short_streak > 1 && !(victims_ && victims_->enough));
         if (s->short_streak > 0 && uncovered && !relieved) {
+            if (!tries_.empty() || (victims_ && kept_ > 0)) {
+                tries_.clear();
+                return std::nullopt;
+            }
             relieved = true;
             relieve(*s, now);
             pages = 0;
@@ -218,10 +224,8 @@ bool scheduler::fit_tries(std::int64_t pages) {
         }
         if (i == 0 && alone()) {
             last_resort_ = true;
-            if (tries_.size() > 1) {  // the sources of the others may go too
-                tries_.resize(1);
-                return false;
-            }
+            tries_.resize(1);
+            if (!s.source && victims_ && kept_ > 0) return false;  // the sources of the others may go too
             if (!s.source) return true;  // everything optional goes; Program has the last word
             s.root_only = true;
             s.source.reset();
