@@ -31,6 +31,8 @@ void scheduler::on(const cycle_done& event, time_ns now, commands& out) {
     bool moved = settle_endings() || !event.pauses.empty();
     for (const pause_result& each : event.pauses) take_pause(each);
     for (const shortage& each : event.shortages) take_shortage(each, now);
+    for (const ticket who : residents_)
+        if (sequence& s = *table_.find(who); s.short_turn != turn_) s.short_streak = s.pages_reported = 0;
     for (const bind_result& each : event.binds) moved |= take_bind(each, now);
     for (const row_result& each : event.rows) moved |= take_row(each, now);
     note_progress(moved || event.copies_in_flight > 0, now);
@@ -189,6 +191,7 @@ void scheduler::take_shortage(const shortage& result, time_ns now) {
     if (!s) return;
     s->pages_reported = std::max<std::uint32_t>(1, result.pages_needed);
     s->never_fits = result.never;
+    s->short_turn = turn_;
     ++s->short_streak;
     if (result.never && s->resident())
         end(*s, finish_reason::error, failure_kind::capacity,

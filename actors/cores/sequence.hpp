@@ -52,6 +52,7 @@ struct sequence {
     std::uint64_t tried_event = 0;    // capacity event of the last failed try (E2, M4)
     std::uint64_t parked_event = 0;   // resident without relief: waits for a later capacity event
     std::uint32_t short_streak = 0;   // shortages in a row
+    std::uint64_t short_turn = 0;     // of the last one
 
     // Rotation and fairness.
     std::uint64_t last_prefill = 0;  // rotation key: grows with the turn of the last chunk, or of the bind
