@@ -2,8 +2,8 @@
 //
 // Restart: the node is unready at once; every request ends with an error; what still lives of the core actors is told
 // to leave; when all have left, Program's core is swept clean (or built anew, if the device failed), fresh actors are
-// spawned and meet the Frontend, which stays unless it was the one that died. After `restarts_max` the node stays
-// broken and says why. Stop: drain, then ingress, Scheduler, ResourceManager, Transfer, Program, preparers, each after
+// spawned and meet the Frontend, which stays unless it was the one that died. A try that fails is followed by another,
+// up to `restarts_max`; then the node stays broken and says why. Stop: drain, then ingress, Scheduler, ResourceManager, Transfer, Program, preparers, each after
 // the one before has left.
 #include <array>
 #include <functional>
@@ -39,6 +39,9 @@ public:
             [this](const begin_stop& m) { on_stop(m); },
             [this](const drained& m) { on_drained(m); },
             [this](const tick_message&) { on_timer(); },
+            [this](const try_again&) {
+                if (state_->phase == node_phase::restarting) go_on_restarting();
+            },
         };
     }
     void on_exit() override {
@@ -155,28 +158,37 @@ private:
             if (parts_[each].alive > 0) return;
         exit_sent_ = false;
         if (state_->restarts >= state_->options.restarts_max)
-            return break_down("restarted " + std::to_string(state_->restarts) + " times already (restarts_max)");
+            return break_down("after " + std::to_string(state_->restarts) + " tries (restarts_max)");
         ++state_->restarts;
         try {
             refresh_device();
             spawn_core_actors();
         } catch (const std::exception& error) {
-            return break_down(error.what());
+            return wait_for_another_try(error.what());
         }
         state_->set_trouble({});
         state_->phase = node_phase::running;
         state_->say("restarted; requests are taken again");
     }
 
+    // The device may come back; every try counts against restarts_max.
+    void wait_for_another_try(const std::string& why) {
+        device_failed_ = true;
+        state_->set_trouble(trouble_ + "; the last try: " + why);
+        state_->say("could not restart: " + why);
+        bus::tell_self_after(this, std::chrono::milliseconds(state_->options.restart_delay_ms), try_again{});
+    }
+
     // Program's core goes on when it can be swept clean: only a failed device is built anew.
     void refresh_device() {
-        state_->seat->core->stop_flag() = false;
-        std::string fault = device_failed_ ? "the device failed" : state_->seat->sweep();
-        device_failed_ = false;
+        if (state_->seat) state_->seat->core->stop_flag() = false;
+        std::string fault = device_failed_ || !state_->seat ? "the device failed" : state_->seat->sweep();
         if (fault.empty()) return;
+        device_failed_ = true;
         state_->say("building Program anew: " + fault);
-        state_->seat.reset();
+        state_->seat.reset();  // its memory first
         state_->seat = make_seat(*state_);
+        device_failed_ = false;
     }
 
     void break_down(const std::string& why) {
@@ -285,10 +297,11 @@ private:
 
 }  // namespace
 
-// A thread of its own: it may load a model.
+// It may load a model inside a handler, after a failed device: no other actor of the node is alive then. Not detached: the
+// thread of a detached actor would keep a system from ending for as long as anybody holds a handle.
 supervisor_actor spawn_supervisor(node_state_ptr state) {
     auto& system = *state->system;
-    return system.spawn<supervisor_shell, caf::detached>(std::move(state));
+    return system.spawn<supervisor_shell>(std::move(state));
 }
 
 }  // namespace fermata
