@@ -61,6 +61,7 @@ private:
     void begin_stream(header_list more) override;
     void stream(std::string_view bytes) override;
     void end_stream() override;
+    bool congested() const override;
     void slow_reader() override;
     std::function<void()> waker() override;
     void in_background(std::function<void()> work) override;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::chrono::milliseconds linger_time{2'000};
 constexpr std::chrono::milliseconds hang_up_check{500};
+constexpr std::size_t congested_bytes = 64 * 1024;  // from here on events wait in the mailbox, where they are joined
 
 }  // namespace
 
@@ -49,8 +50,6 @@ void connection::begin_stream(header_list more) {
 
 void connection::stream(std::string_view bytes) {
     if (closed_ || bytes.empty()) return;
-    // The client takes less than the model gives: beyond the limit the request is given up.
-    if (outbox_.size() > options_.outbox_bytes_max) return slow_reader();
     stream_written_ = clock::now();
     if (!head_.http_1_1) return send(bytes);
     char size[20];
@@ -69,6 +68,8 @@ void connection::end_stream() {
     else if (!writing_ && outbox_.empty())
         flushed();
 }
+
+bool connection::congested() const { return outbox_.size() + in_flight_.size() - written_ > congested_bytes; }
 
 void connection::slow_reader() {
     if (closed_) return;
@@ -114,6 +115,7 @@ void connection::flushed() {
     if (in_flight_.capacity() > 256 * 1024) in_flight_.shrink_to_fit();
     if (outbox_.capacity() > 256 * 1024) outbox_.shrink_to_fit();
     if (close_after_flush_) return linger_after_flush_ ? linger() : close(false);
+    if (streaming_) return run_exchange(&exchange::on_events);  // what waited while the connection was congested
     process();  // requests that waited for the client to take earlier answers
     read();
     arm();

@@ -39,6 +39,7 @@ public:
     virtual void begin_stream(header_list more) = 0;
     virtual void stream(std::string_view bytes) = 0;
     virtual void end_stream() = 0;
+    virtual bool congested() const = 0;                      // much is written and not taken; on_events() follows when it is
     virtual void slow_reader() = 0;                          // give the connection up
     virtual std::function<void()> waker() = 0;               // runs on_events() on the strand; keeps the connection alive
     virtual void in_background(std::function<void()> work) = 0;  // runs it beside the strands, then on_events()

@@ -29,6 +29,9 @@ public:
 
     void on_events() override {
         if (!submitted_) return submit_all();
+        if (over_) return;
+        // A client that is behind: what comes waits in the mailbox, up to its bound.
+        if (headers_sent_ && to_.congested() && !box_->overflowed()) return;
         bool overflow = false;
         box_->take(events_, overflow);
         for (auto& e : events_) {
@@ -74,7 +77,7 @@ private:
         form_ = parsed_->form;
         if (!shared_.node.model().has_text) form_.token_ids = true;  // there is nothing else to show
         record.stream = form_.stream;
-        box_ = std::make_shared<mailbox>(shared_.options.answer_bytes_max, to_.waker());
+        box_ = std::make_shared<mailbox>(form_.stream ? shared_.options.outbox_bytes_max : shared_.options.answer_bytes_max, to_.waker());
         for (std::size_t i = 0; i < parsed_->parts.size(); ++i) ids_.push_back(shared_.node.next_request());
         usage_.resize(ids_.size());
         live_.assign(ids_.size(), char{1});

@@ -3,13 +3,15 @@
 //
 // Invariants
 // - Events are taken in the order they were pushed.
-// - Memory is bounded: beyond `bytes_max` further events are dropped and `overflow` is reported; the owner then ends the
-//   exchange.
+// - Memory is bounded: once `bytes_max` wait, further events are dropped and `overflow` is reported; the owner then ends the
+//   exchange. Texts of one choice that wait are joined, so a client that is behind costs bytes, not events.
 // - After detach() pushes are forgotten and nobody is woken: the owner may go away while the node still has the sinks.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -29,18 +31,26 @@ class mailbox {
 public:
     mailbox(std::size_t bytes_max, std::function<void()> wake) : bytes_max_(bytes_max), wake_(std::move(wake)) {}
 
-    // `bytes`: about what the event keeps. Terminal events are never dropped.
+    // `bytes`: about what the event keeps beside itself. Terminal events are never dropped.
     void push(event e, std::size_t bytes, bool terminal) {
         std::lock_guard lock(mutex_);
         if (!wake_) return;
-        if (!terminal && bytes_ + bytes > bytes_max_) {
-            overflow_ = true;
-        } else {
-            bytes_ += bytes;
+        if (!terminal && bytes_ > bytes_max_) {
+            if (std::exchange(overflow_, true)) return;
+            return wake_();  // also an owner that waits for its client
+        }
+        bytes_ += bytes;
+        if (!joined(e)) {
+            bytes_ += sizeof(event);
             events_.push_back(std::move(e));
         }
         if (std::exchange(woken_, true)) return;
         wake_();
+    }
+
+    bool overflowed() {
+        std::lock_guard lock(mutex_);
+        return overflow_;
     }
 
     // Everything since the last take; `overflow`: something was dropped.
@@ -62,6 +72,26 @@ public:
     }
 
 private:
+    // Appends the text to the last event of the same choice, if that still waits. Looks back over a few choices only.
+    bool joined(event& e) {
+        constexpr std::size_t choices = 16;
+        auto* delta = std::get_if<text_delta>(&e.what);
+        if (!delta) return false;
+        for (std::size_t back = 1; back <= events_.size() && back <= choices; ++back) {
+            auto& before = events_[events_.size() - back];
+            auto* earlier = std::get_if<text_delta>(&before.what);
+            if (!earlier) return false;
+            if (before.part != e.part || earlier->choice != delta->choice) continue;
+            if (earlier->finish != finish_reason::none) return false;
+            earlier->text += delta->text;
+            earlier->finish = delta->finish;
+            std::move(delta->tokens.begin(), delta->tokens.end(), std::back_inserter(earlier->tokens));
+            std::move(delta->prompt.begin(), delta->prompt.end(), std::back_inserter(earlier->prompt));
+            return true;
+        }
+        return false;
+    }
+
     std::mutex mutex_;
     std::vector<event> events_;
     std::size_t bytes_ = 0;
@@ -89,7 +119,7 @@ public:
         kept.choice = e.choice;
         kept.text = e.text;
         kept.finish = e.finish;
-        std::size_t bytes = sizeof(event) + e.text.size();
+        std::size_t bytes = e.text.size();
         if (keep_tokens_) {
             kept.tokens = e.tokens;
             kept.prompt = e.prompt;

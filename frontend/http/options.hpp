@@ -25,7 +25,7 @@ struct server_options {
     std::size_t body_bytes_max = 32 * 1024 * 1024;
     std::size_t bodies_bytes_max = 256 * 1024 * 1024;  // of all bodies being received together
     std::size_t pipelined_bytes_max = 256 * 1024;      // read ahead while an answer is under way
-    std::size_t outbox_bytes_max = 2 * 1024 * 1024;    // written but not taken by the client
+    std::size_t outbox_bytes_max = 2 * 1024 * 1024;    // of a stream, not taken by the client
     std::size_t answer_bytes_max = 64 * 1024 * 1024;   // one answer without a stream
     openai::request_limits request;
 

@@ -138,6 +138,39 @@ TEST_CASE("a stream whose client doesn't read is given up at a bound") {
     until([&] { return s.server.numbers().connections.load() == 0; });
 }
 
+TEST_CASE("a client that is behind gets everything, joined into fewer events") {
+    http::server_options o;
+    o.outbox_bytes_max = 200'000;
+    running s(o);
+    raw_client c(s.server.port(), 4096);
+    c.send(request_text("POST", "/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"n":2,"stream":true})"));
+    auto const call = s.node.wait_submit();
+    accept(call);
+    // As events of their own these would be some 9 MB: far beyond the limit. As text they are 160 kB.
+    for (int i = 0; i < 20'000; ++i) {
+        say(call, "abcd", 0);
+        say(call, "wxyz", 1);
+    }
+    say(call, "", 0, finish_reason::stop);
+    say(call, "", 1, finish_reason::length);
+    done(call);
+    auto const r = c.read_response();
+    CHECK(s.server.numbers().slow_readers.load() == 0);
+    std::size_t text[2] = {0, 0}, events = 0, at = 0;
+    std::string body = r.body;
+    while ((at = body.find("data: {", at)) != std::string::npos) {
+        auto const e = json::parse(body.substr(at + 6, body.find("\n\n", at) - at - 6));
+        auto const& choice = e["choices"][0];
+        if (choice["delta"].contains("content")) text[choice["index"].get<std::size_t>()] += choice["delta"]["content"].get<std::string>().size();
+        ++events;
+        ++at;
+    }
+    CHECK(text[0] == 80'000);
+    CHECK(text[1] == 80'000);
+    CHECK(events < 20'000);
+    CHECK(body.ends_with("data: [DONE]\n\n"));
+}
+
 TEST_CASE("silence in a stream is filled with comments from acceptance on") {  // fault 92
     http::server_options o;
     o.heartbeat = 5ms;

@@ -62,7 +62,8 @@ void check_reader(std::string_view text) {
         require(e.offset() <= text.size());
         std::string_view const what = e.what();
         bool const limit = what.starts_with("more than") || what.starts_with("nested deeper");
-        require(limit || !nlohmann::json::accept(text));
+        bool const zero = text.find('\0') != text.npos;  // nlohmann takes a zero byte for the end of the text
+        require(limit || zero || !nlohmann::json::accept(text));
     }
 }
 
