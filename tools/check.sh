@@ -10,7 +10,7 @@ checks_dir=${BUILD_DIR:-$source_dir}/build-checks
 # One build for sanitised tests and fuzzers, by clang: the release build has gcc's opinion already.
 sanitised_build() {
     install_packages clang-14 libclang-rt-14-dev
-    configure "$checks_dir/asan" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-14 \
+    configure "$checks_dir/asan" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1" -DCMAKE_CXX_COMPILER=clang++-14 \
         -DFERMATA_SANITIZE=address,undefined -DFERMATA_FUZZ=ON -DFERMATA_CORES_ONLY=ON
     build "$checks_dir/asan"
 }

@@ -6,6 +6,9 @@
 #include <thread>
 #include <utility>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #if defined(__linux__)
 #include <sched.h>
 #endif
@@ -21,9 +24,14 @@ namespace cpu {
 namespace {
 
 #if defined(__x86_64__)
+// Leaf 1, ECX bit 29: clang 14 has no name for it.
+bool has_f16c() {
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx >> 29 & 1u) != 0;
+}
 bool has_fma() { return __builtin_cpu_supports("fma") != 0 && __builtin_cpu_supports("avx") != 0; }
 bool has_avx2() {
-    return has_fma() && __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("f16c") != 0;
+    return has_fma() && __builtin_cpu_supports("avx2") != 0 && has_f16c();
 }
 bool has_avx512() {
     return has_avx2() && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&

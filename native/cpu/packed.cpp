@@ -41,8 +41,8 @@ void scales_of_k(const std::byte* p, u8* scale, u8* least) noexcept {
     for (std::size_t j = 0; j < 4; ++j) {
         scale[j] = byte_at(p, j) & 63u;
         least[j] = byte_at(p, j + 4) & 63u;
-        scale[j + 4] = static_cast<u8>((byte_at(p, j + 8) & 15u) | (byte_at(p, j) >> 6 << 4));
-        least[j + 4] = static_cast<u8>((byte_at(p, j + 8) >> 4) | (byte_at(p, j + 4) >> 6 << 4));
+        scale[j + 4] = static_cast<u8>((byte_at(p, j + 8) & 15u) | (static_cast<unsigned>(byte_at(p, j)) >> 6 << 4));
+        least[j + 4] = static_cast<u8>((byte_at(p, j + 8) >> 4) | (static_cast<unsigned>(byte_at(p, j + 4)) >> 6 << 4));
     }
 }
 
