@@ -56,8 +56,10 @@ class Node:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError("the server did not stop")
+        output = self.output()
+        self.log.close()
         if code != 0 and sys.exc_info()[0] is None:
-            raise AssertionError(f"the server ended with {code}:\n{self.output()}")
+            raise AssertionError(f"the server ended with {code}:\n{output}")
 
     def output(self):
         self.log.seek(0)
