@@ -27,7 +27,8 @@ void busy_run(const std::string& file, bool text) {
     auto options = small_node();
     options.program.max_concurrency = 3;
     options.program.max_context_tokens = 256;
-    options.program.kv_capacity_tokens = 320;
+    options.program.kv_capacity_tokens = 256;
+    options.scheduler.tau_high = options.scheduler.tau_admit = 1;  // let too many in
     options.journal.file = file;
     options.journal.text = text;
     node server(std::move(options));
@@ -37,7 +38,7 @@ void busy_run(const std::string& file, bool text) {
         request_id id;
         auto sink = std::make_shared<collecting_sink>();
         id = server.next_request();
-        auto request = token_request(id, some_prompt(20 + static_cast<std::size_t>(i % 5) * 9, i % 4), 60);
+        auto request = token_request(id, some_prompt(20 + static_cast<std::size_t>(i % 5) * 9, i % 4), 110);
         request.session = "conversation of " + std::to_string(i % 3);
         request.stop = {"secret stop"};
         if (i % 6 == 5) request.n = 2;

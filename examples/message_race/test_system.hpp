@@ -1,0 +1,80 @@
+// An actor system that does nothing by itself: CAF 0.17's test coordinator behind three calls. (CAF 1.x has the same as
+// a fixture of its test library.)
+#pragma once
+
+#include "actors/handles.hpp"
+
+#if FERMATA_CAF_1
+#include <caf/test/fixture/deterministic.hpp>
+#else
+#include <caf/scheduler/test_coordinator.hpp>
+#endif
+
+namespace fermata {
+
+#if FERMATA_CAF_1
+
+class test_system {
+public:
+    caf::actor_system& get() { return fixture_.sys; }
+    void run() { fixture_.dispatch_messages(); }
+    // One message for this actor.
+    template <class Handle>
+    bool run_one(const Handle& whom) {
+        if (fixture_.mail_count(whom) == 0) return false;
+        fixture_.prepone(caf::actor_cast<caf::actor>(whom));
+        return fixture_.dispatch_message();
+    }
+    // Everybody but this actor, until nothing else is left; true when a message for it waits then.
+    template <class Handle>
+    bool run_until_waiting_for(const Handle& whom) {
+        for (int i = 0; i < 10000 && fixture_.mail_count() > 0; ++i) {
+            if (fixture_.mail_count(whom) > 0) return true;
+            fixture_.dispatch_message();
+        }
+        return fixture_.mail_count(whom) > 0;
+    }
+
+private:
+    caf::test::fixture::deterministic fixture_;
+};
+
+#else
+
+class test_system {
+public:
+    test_system() : config_(make()), system_(*config_) {}
+
+    caf::actor_system& get() { return system_; }
+    void run() { coordinator().run(); }
+    // One message for this actor.
+    template <class Handle>
+    bool run_one(const Handle& whom) {
+        return coordinator().prioritize(whom) && coordinator().try_run_once();
+    }
+    // Everybody but this actor, until nothing else is left; true when a message for it waits then.
+    template <class Handle>
+    bool run_until_waiting_for(const Handle& whom) {
+        auto* held = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(whom));
+        coordinator().run_jobs_filtered([held](caf::resumable* job) { return job != held; });
+        return coordinator().has_job();
+    }
+
+private:
+    static std::unique_ptr<caf::actor_system_config> make() {
+        auto config = std::make_unique<caf::actor_system_config>();
+        config->set("scheduler.policy", caf::atom("testing"));
+        register_messages(*config);
+        return config;
+    }
+    caf::scheduler::test_coordinator& coordinator() {
+        return dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+    }
+
+    std::unique_ptr<caf::actor_system_config> config_;
+    caf::actor_system system_;
+};
+
+#endif
+
+}  // namespace fermata
