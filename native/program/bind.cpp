@@ -54,7 +54,7 @@ std::string program_core::fault_of_spec(const sequence_spec& spec) const {
             return "token " + std::to_string(token) + " in the prompt: the vocabulary has ids 0 to " +
                    std::to_string(vocabulary - 1);
     if (!sampling_is_sane(spec.sampling))
-        return "sampling settings must be finite, temperature, top_p and min_p not negative, repetition_penalty positive";
+        return "sampling settings must be finite: temperature, top_p, min_p from 0 up, repetition_penalty above 0";
     return {};
 }
 
@@ -217,7 +217,9 @@ bool program_core::install(const bind_order& order, const bind_request& request,
 // Everything the sequence resumed with is in place: now the use counts (F11).
 void program_core::adopt(sequence& seq) {
     seq.reached = std::max(seq.reached, seq.frontier);
-    if (seq.source) events_.emplace_back(std::in_place_type<checkpoint_adopted>, checkpoint_adopted{*seq.source, seq.who, token_pos(seq.source_tokens)});
+    if (seq.source)
+        events_.emplace_back(std::in_place_type<checkpoint_adopted>,
+                             checkpoint_adopted{*seq.source, seq.who, token_pos(seq.source_tokens)});
     if (!seq.ever_bound) count_first_bind(seq);
     seq.ever_bound = true;
 }

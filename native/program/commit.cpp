@@ -12,18 +12,19 @@ void program_core::commit_unit(cycle_done& done) {
     for (const unit_member& member : members_) {
         sequence& seq = *member.who;
         seq.in_unit = false;
-        const bool had_prompt = seq.reached >= seq.prompt;
-        row_result row = commit_member(member);
-        done.rows.push_back(std::move(row));
-        const row_result& told = done.rows.back();
-        if (told.finish != finish_reason::none) {
-            end_sequence(seq, told);
-            continue;
-        }
-        settle(seq);
-        if (!had_prompt && seq.frontier == seq.prompt) publish_input_point(seq);
+        guarded(ticket(seq.who), done, [&] {
+            const bool had_prompt = seq.reached >= seq.prompt;
+            done.rows.push_back(commit_member(member));
+            conclude(seq, had_prompt, done.rows.back());
+        });
     }
     members_.clear();
+}
+
+void program_core::conclude(sequence& seq, bool had_prompt, const row_result& row) {
+    if (row.finish != finish_reason::none) return end_sequence(seq, row);
+    settle(seq);
+    if (!had_prompt && seq.frontier == seq.prompt) publish_input_point(seq);
 }
 
 row_result program_core::commit_member(const unit_member& member) {
@@ -116,17 +117,6 @@ void program_core::end_sequence(sequence& seq, const row_result& row) {
         freeze_endpoint(seq);
     }
     forget(seq);
-}
-
-void program_core::fail_row(sequence& seq, std::string what, cycle_done& done) {
-    row_result row;
-    row.who = seq.who;
-    row.frontier = token_pos(seq.frontier);
-    row.generated = token_pos(seq.generated());
-    row.finish = finish_reason::error;
-    row.error = std::move(what);
-    end_sequence(seq, row);
-    done.rows.push_back(std::move(row));
 }
 
 }  // namespace fermata::program_detail

@@ -1,9 +1,10 @@
 // Program's inside. One class; its functions lie in one file a concern: cycle.cpp (the order of a cycle), bind.cpp
 // (start and resume), holders.cpp (what is held and given back), unit.cpp (permits and the device), commit.cpp
-// (what a unit brought), view.cpp (what others may see), integrity.cpp.
+// (what a unit brought), poison.cpp (what an invariant violation costs), view.cpp (what others may see), integrity.cpp.
 #pragma once
 
 #include <optional>
+#include <stdexcept>
 #include <unordered_map>
 #include <vector>
 
@@ -48,7 +49,6 @@ public:
 
 private:
     // cycle.cpp
-    void cancel(ticket who);
     void drop(checkpoint_id id);
     void pause(ticket who, cycle_done& done);
     void answer(cycle_done& done);
@@ -81,6 +81,7 @@ private:
     // unit.cpp
     sequence* find(ticket who);
     void collect_rows(const cycle_plan& plan, cycle_done& done);
+    void add_row(sequence& seq, std::uint32_t tokens, cycle_done& done);
     bool admit(sequence& seq, std::uint32_t tokens, cycle_done& done);
     void add_member(sequence& seq, std::uint32_t tokens);
     bool pages_may_be_written(const sequence& seq, std::uint32_t tokens) const;
@@ -90,11 +91,24 @@ private:
 
     // commit.cpp
     void commit_unit(cycle_done& done);
+    void conclude(sequence& seq, bool had_prompt, const row_result& row);
     row_result commit_member(const unit_member& member);
     void report_prompt(const unit_member& member, std::uint32_t first_new, row_result& row);
     void sample(const unit_member& member, row_result& row);
     void end_sequence(sequence& seq, const row_result& row);
-    void fail_row(sequence& seq, std::string what, cycle_done& done);
+
+    // poison.cpp
+    template <class Order>
+    void guarded(ticket who, cycle_done& done, Order&& order) {
+        try {
+            order();
+        } catch (const std::logic_error& fault) {
+            poison(who, fault.what(), done);
+        }
+    }
+    void poison(ticket who, const char* what, cycle_done& done);
+    void quarantine(sequence& seq);
+    void guarded_release(checkpoint_id id);
 
     // view.cpp
     occupancy room() const;

@@ -32,10 +32,11 @@ void program_core::run_cycle(const cycle_plan& plan, cycle_done& done) {
     done.device_failed = false;
     done.error.clear();
 
-    for (ticket who : plan.cancels) cancel(who);
-    for (checkpoint_id id : plan.drops) drop(id);
-    for (ticket who : plan.pauses) pause(who, done);
-    for (const bind_order& order : plan.binds) bind(order, done);
+    for (ticket who : plan.cancels)
+        if (sequence* seq = find(who)) quarantine(*seq);  // nothing of it becomes a resume point
+    for (checkpoint_id id : plan.drops) guarded_release(id);
+    for (ticket who : plan.pauses) guarded(who, done, [&] { pause(who, done); });
+    for (const bind_order& order : plan.binds) guarded(order.who, done, [&] { bind(order, done); });
     collect_rows(plan, done);
     if (!members_.empty()) run_unit(done);
     // The gap to the next unit counts as long as somebody could have run in it.
@@ -44,11 +45,6 @@ void program_core::run_cycle(const cycle_plan& plan, cycle_done& done) {
     });
     answer(done);
     if (options_.numbers && options_.clock) options_.numbers->cycle.observe(now() - begin);
-}
-
-// Ends a bound, waiting or paused sequence. Nothing of it becomes a resume point.
-void program_core::cancel(ticket who) {
-    if (sequence* seq = find(who)) forget(*seq);
 }
 
 void program_core::drop(checkpoint_id id) {

@@ -67,8 +67,9 @@ void program_core::reader_done(const copy_under_way& copy) {
 
 checkpoint_id program_core::publish(checkpoint point, ticket from) {
     const checkpoint& added = points_.add(std::move(point));
-    events_.emplace_back(std::in_place_type<checkpoint_published>, checkpoint_published{added.id, from, added.tokens, token_pos(added.coverage()),
-                                           added.slot.has_value(), added.session});
+    events_.emplace_back(std::in_place_type<checkpoint_published>,
+                         checkpoint_published{added.id, from, added.tokens, token_pos(added.coverage()),
+                                              added.slot.has_value(), added.session});
     structure_changed();
     if (!added.slot) retire_contained(added);
     return added.id;

@@ -51,7 +51,8 @@ std::uint32_t main_pages(const program_options& options, const model_layout& lay
 
 limits check_options(const program_options& options, const model_layout& layout) {
     if (layout.pools.empty() || layout.page_tokens == 0 || layout.vocabulary == 0)
-        throw std::invalid_argument("model " + layout.family + ": a layout needs a Main pool, a page size and a vocabulary");
+        throw std::invalid_argument("model " + layout.family +
+                                    ": a layout needs a Main pool, a page size and a vocabulary");
     in_range("max_concurrency", options.max_concurrency, 1, lanes_max, "lanes");
     in_range("max_context", options.max_context_tokens, 1, layout.max_context_tokens, "tokens (what the model allows)");
     in_range("device_state_slots", options.device_state_slots, 0, 65536, "slots");

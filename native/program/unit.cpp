@@ -20,7 +20,7 @@ void program_core::collect_rows(const cycle_plan& plan, cycle_done& done) {
     for (ticket who : plan.decodes) {
         sequence* seq = find(who);
         if (!seq || seq->in_unit || !seq->decode_ready() || batch_left_ == 0) continue;
-        if (admit(*seq, 1, done)) add_member(*seq, 1);
+        add_row(*seq, 1, done);
     }
     for (const prefill_order& order : plan.prefills) {
         sequence* seq = find(order.who);
@@ -31,8 +31,14 @@ void program_core::collect_rows(const cycle_plan& plan, cycle_done& done) {
             const std::uint32_t replay = seq->reached > seq->frontier ? seq->reached - seq->frontier : 0;
             tokens = std::min(tokens, replay + score_rows_left_);
         }
-        if (tokens > 0 && admit(*seq, tokens, done)) add_member(*seq, tokens);
+        if (tokens > 0) add_row(*seq, tokens, done);
     }
+}
+
+void program_core::add_row(sequence& seq, std::uint32_t tokens, cycle_done& done) {
+    guarded(ticket(seq.who), done, [&] {
+        if (admit(seq, tokens, done)) add_member(seq, tokens);
+    });
 }
 
 // The permit of one row: all the pages it lacks, or none and a shortage.
@@ -50,9 +56,8 @@ bool program_core::admit(sequence& seq, std::uint32_t tokens, cycle_done& done) 
         return false;
     }
     for (std::uint32_t i = 0; i < lacking; ++i) seq.pages.push_back(seq.permit.take(0));
-    if (pages_may_be_written(seq, tokens)) return true;
-    fail_row(seq, "internal: a page that others hold would be written", done);
-    return false;
+    if (!pages_may_be_written(seq, tokens)) throw std::logic_error("a page that others hold would be written");
+    return true;
 }
 
 bool program_core::pages_may_be_written(const sequence& seq, std::uint32_t tokens) const {

@@ -63,7 +63,7 @@ token_id sampler::choose(std::span<const float> raw, const sampling_params& how,
     const bool by_count = how.top_k > 0 && how.top_k < logits.size();
     const bool by_share = how.top_p < 1;
     if (!by_count && !by_share) {
-        const double total = weigh_all(logits, how.min_p);
+        const double total = weigh_all(logits, std::min(how.min_p, 1.0f));
         return draw_from_all(uniform, total);
     }
     if (by_count) keep_top_k(logits, how.top_k);

@@ -233,6 +233,9 @@ TEST_CASE("the ends of the uniform's range stay inside the survivors") {
     how.logit_bias = {{10, -INFINITY}, {4000, -INFINITY}};
     const token_id rest = draw.choose(logits, how, {}, last);
     CHECK(rest == 4999);
+    how.logit_bias.clear();
+    how.min_p = 2;  // nobody weighs that much: the best one stays
+    CHECK(draw.choose(logits, how, {}, 0.0) == 10);
     std::vector<float> one{3.0f};
     CHECK(sampler(1).choose(one, {}, {}, last) == 0);
 }

@@ -35,7 +35,8 @@ struct options {
 };
 
 // Reads `oracle[:key=value,...]`; keys state_bytes, layers, kv_bytes, delay_us, verify, vocab, context. What the text
-// doesn't name keeps the value in `defaults`. Throws std::invalid_argument saying what was wrong and what would be right.
+// doesn't name keeps the value in `defaults`. Throws std::invalid_argument saying what was wrong and what would be
+// right.
 options parse(std::string_view spec, options defaults = {});
 // True when a model argument means this family.
 bool is_spec(std::string_view spec);
