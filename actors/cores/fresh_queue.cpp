@@ -4,9 +4,14 @@
 
 namespace fermata::scheduling {
 
-void fresh_queue::push(ticket who) { queue_.insert(std::upper_bound(queue_.begin(), queue_.end(), who), who); }
+void fresh_queue::push(ticket who) {
+    queue_.insert(std::upper_bound(queue_.begin(), queue_.end(), who), who);
+    ++version_;
+}
 
-void fresh_queue::remove(ticket who) { std::erase(queue_, who); }
+void fresh_queue::remove(ticket who) {
+    if (std::erase(queue_, who) > 0) ++version_;
+}
 
 std::uint32_t fresh_queue::admitted(ticket who, request_table& table) {
     std::uint32_t passed = 0;
@@ -26,9 +31,9 @@ std::optional<ticket> fresh_queue::next(const std::vector<ticket>& taken, const 
     for (std::size_t i = 0; i < window; ++i) {
         const sequence& candidate = *table.find(queue_[i]);
         if (!is_taken(candidate.who) && may_try(candidate)) return candidate.who;
-        std::size_t younger_tries = 0;
-        for (std::size_t j = i + 1; j < queue_.size(); ++j) younger_tries += is_taken(queue_[j]);
-        if (candidate.overtaken + younger_tries >= bypass_max_) return std::nullopt;
+        const auto younger_tries =
+            std::count_if(taken.begin(), taken.end(), [&](ticket who) { return who > candidate.who; });
+        if (candidate.overtaken + static_cast<std::uint32_t>(younger_tries) >= bypass_max_) return std::nullopt;
     }
     return std::nullopt;
 }

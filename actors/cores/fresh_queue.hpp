@@ -25,7 +25,7 @@ public:
     // A bind of `who` succeeded: it leaves, and everyone older that stays was overtaken once. Returns how many.
     std::uint32_t admitted(ticket who, request_table& table);
 
-    // The next candidate not in `taken` (this turn's tries), or none. `may_try` says whether it is worth a try now:
+    // The next candidate not in `taken` (this turn's fresh tries), or none. `may_try` says whether it is worth a try now:
     // not failed on this event, not waiting for a sibling.
     std::optional<ticket> next(const std::vector<ticket>& taken, const request_table& table,
                                const std::function<bool(const sequence&)>& may_try) const;
@@ -34,10 +34,12 @@ public:
     std::size_t size() const { return queue_.size(); }
     ticket head() const { return queue_.front(); }
     const std::deque<ticket>& tickets() const { return queue_; }
+    std::uint64_t version() const { return version_; }  // moves with the membership
 
 private:
     std::uint32_t bypass_max_;
     std::deque<ticket> queue_;
+    std::uint64_t version_ = 1;
 };
 
 }  // namespace fermata::scheduling

@@ -190,15 +190,18 @@ void scheduler::forget(sequence& s) {
     table_.erase(who);
 }
 
-std::uint32_t scheduler::pending_requests() const {
-    std::uint32_t count = 0;
+// Requests with a choice that was never bound; counted again only when the queue changed.
+std::uint32_t scheduler::pending_requests() {
+    if (pending_version_ == fresh_.version()) return pending_;
+    pending_version_ = fresh_.version();
+    pending_ = 0;
     request_id last{};
     for (const ticket who : fresh_.tickets()) {
         const request_id request = table_.find(who)->request;
-        if (count == 0 || request != last) ++count;
+        if (pending_ == 0 || request != last) ++pending_;
         last = request;
     }
-    return count;
+    return pending_;
 }
 
 void scheduler::set_wake(time_ns now, commands& out) {

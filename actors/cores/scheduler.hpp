@@ -103,7 +103,7 @@ private:
     void fail_all(failure_kind why, const std::string& text, time_ns now);
     void set_wake(time_ns now, commands& out);
     void update_gauges(time_ns now);
-    std::uint32_t pending_requests() const;
+    std::uint32_t pending_requests();
     std::optional<ticket> longest_queued() const;
 
     // answers of Program (scheduler_answers.cpp)
@@ -165,6 +165,9 @@ private:
     bool room_known_ = false;
     std::uint32_t copies_in_flight_ = 0;
     std::uint64_t event_ = 1;  // capacity events so far
+
+    std::uint64_t pending_version_ = 0;  // of the queue that `pending_` was counted in
+    std::uint32_t pending_ = 0;
 
     // the turn under way
     stage stage_ = stage::idle;

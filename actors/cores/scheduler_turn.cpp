@@ -59,7 +59,10 @@ std::optional<ticket> scheduler::restore_candidate() {
 std::optional<ticket> scheduler::fresh_candidate() {
     if (fresh_.empty() || lanes_.free() <= tries_.size() || !draft_.pauses.empty()) return std::nullopt;
     if (anyone_short() || !gate_open()) return std::nullopt;
-    return fresh_.next(tries_, table_, [&](const sequence& s) {
+    std::vector<ticket> taken;
+    for (const ticket who : tries_)
+        if (const sequence* s = table_.find(who); s && s->now == phase::queued) taken.push_back(who);
+    return fresh_.next(taken, table_, [&](const sequence& s) {
         if (s.tried_event >= event_) return false;
         if (!s.leader) return true;
         const sequence* leader = table_.find(*s.leader);

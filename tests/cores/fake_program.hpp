@@ -72,6 +72,7 @@ public:
     occupancy room() const {
         occupancy o;
         o.pages_total = total_;
+        o.state_slots_total = o.state_slots_free = 64;  // never scarce here
         for (const auto& each : rows)
             if (!each.second.paused)
                 o.pages_active += std::max(pages_of(each.second.frontier, page_), each.second.permit);
