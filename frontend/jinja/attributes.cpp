@@ -149,7 +149,7 @@ value python_attribute(runtime& rt, value const& object, value const& name) {
 }
 
 value get_attribute(runtime& rt, value const& object, value const& name) {
-  if (object.is_undefined()) refuse_undefined(object);
+  if (object.is_undefined() && name.text() != "__class__") refuse_undefined(object);
   value v = python_attribute(rt, object, name);
   if (!v.is_missing()) return v;
   v = element(rt, object, name);

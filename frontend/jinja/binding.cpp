@@ -180,13 +180,13 @@ void if_statement::children(visitor const& f) {
 // The first branch is read after its test; all elif parts together are one branch that starts with the names before them.
 void if_statement::collect(symbols& into) {
   branches.front().first->collect(into);
-  std::vector<symbols> made(3, into.branch());
+  std::vector<symbols> made{into.branch(), into.branch(), into.branch()};
   collect_all(branches.front().second, made[0]);
   for (std::size_t i = 1; i < branches.size(); ++i) {
     branches[i].first->collect(made[1]);
     auto inner = made[1].branch();
     collect_all(branches[i].second, inner);
-    made[1].merge({inner, made[1].branch(), made[1].branch()});
+    made[1].merge({inner});
   }
   collect_all(otherwise, made[2]);
   into.merge(made);
@@ -350,10 +350,9 @@ void autoescape_statement::bind(frame& in) {
 void block_statement::bind(frame& in) {
   if (!in.shared->block_names.insert(name).second) throw syntax_fault{"block '" + name + "' is defined twice", at};
   if (scoped) {
-    for (auto const* s = in.names; s; s = s->parent)
-      for (auto const& stored : s->stores)
-        if (std::none_of(handed_down.begin(), handed_down.end(), [&](auto const& h) { return h.first == stored; }))
-          handed_down.emplace_back(stored, in.find(stored));
+    std::set<std::string> stored;
+    for (auto const* s = in.names; s; s = s->parent) stored.insert(s->stores.begin(), s->stores.end());
+    for (auto const& n : stored) handed_down.emplace_back(n, in.find(n));
   }
   auto inner = in.inner_function(true);
   collect_all(content, *inner.names);

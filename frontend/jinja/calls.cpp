@@ -10,7 +10,8 @@ namespace fermata::jinja {
 namespace {
 
 // Takes a named argument out of the arguments; missing when it isn't there.
-value take(arguments& args, std::string_view name) {
+value take(runtime& rt, arguments& args, std::string_view name) {
+  rt.step(args.named.size() / 8);
   for (auto it = args.named.begin(); it != args.named.end(); ++it)
     if (it->first == name) {
       value v = std::move(it->second);
@@ -25,7 +26,7 @@ value take(arguments& args, std::string_view name) {
 // ---- macros
 
 // The order of things is Jinja2's (Macro.__call__): positional, then named, then caller, kwargs and varargs.
-std::vector<value> macro_object::take_parameters(arguments& args, bool& found_caller) const {
+std::vector<value> macro_object::take_parameters(runtime& rt, arguments& args, bool& found_caller) const {
   auto const& d = *definition_;
   std::size_t const count = d.parameters.size();
   std::vector<value> taken;
@@ -35,7 +36,7 @@ std::vector<value> macro_object::take_parameters(arguments& args, bool& found_ca
   while (taken.size() < count) {
     auto const& name = d.parameters[taken.size()]->name;
     if (name == "caller") found_caller = true;
-    taken.push_back(take(args, name));
+    taken.push_back(take(rt, args, name));
   }
   return taken;
 }
@@ -44,10 +45,10 @@ value macro_object::call(runtime& rt, arguments& args) {
   auto const& d = *definition_;
   std::size_t const count = d.parameters.size();
   bool found_caller = false;
-  auto parameters = take_parameters(args, found_caller);
+  auto parameters = take_parameters(rt, args, found_caller);
   value caller = value::missing();
   if (d.uses_caller && !found_caller) {
-    caller = take(args, "caller");
+    caller = take(rt, args, "caller");
     if (caller.is_missing() || caller.is_none()) caller = undefined_hint("No caller defined");
   }
   std::string const shown = d.name.empty() ? "a call block" : "macro '" + d.name + "'";

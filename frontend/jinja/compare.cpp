@@ -9,20 +9,6 @@
 namespace fermata::jinja {
 namespace {
 
-bool numeric(value const& v) noexcept { return v.is_integral() || v.type() == kind::real; }
-
-// -1, 0, 1; 2 when a NaN is involved.
-int number_order(value const& a, value const& b) noexcept {
-  if (a.is_integral() && b.is_integral()) return a.integer() < b.integer() ? -1 : a.integer() > b.integer();
-  if (a.type() == kind::real && b.type() == kind::real) {
-    if (a.real() < b.real()) return -1;
-    return a.real() > b.real() ? 1 : a.real() == b.real() ? 0 : 2;
-  }
-  if (a.is_integral()) return compare_numbers(a.integer(), b.real());
-  int const reversed = compare_numbers(b.integer(), a.real());
-  return reversed == 2 ? 2 : -reversed;
-}
-
 bool holds(operation op, int order) noexcept {
   switch (op) {
     case operation::lt: return order == -1;
@@ -95,16 +81,16 @@ bool same(runtime& rt, value const& a, value const& b) {
   switch (a.type()) {
     case kind::list:
     case kind::tuple:
-    case kind::dict:
-    case kind::object:
-    case kind::undefined: return a.identity() == b.identity();
+    case kind::dict: return a.identity() == b.identity();
+    case kind::object: return is_integer(a) ? equal(rt, a, b) : a.identity() == b.identity();
+    case kind::undefined: return false;  // each look-up makes a new one
     default: return equal(rt, a, b);
   }
 }
 
 bool equal(runtime& rt, value const& a, value const& b) {
   rt.step();
-  if (numeric(a) && numeric(b)) return number_order(a, b) == 0;
+  if (is_number(a) && is_number(b)) return compare_numbers(a, b) == 0;
   if (a.type() != b.type()) return false;
   switch (a.type()) {
     case kind::string:
@@ -123,7 +109,7 @@ bool less(runtime& rt, value const& a, value const& b) { return ordered(rt, oper
 
 bool ordered(runtime& rt, operation op, value const& a, value const& b) {
   rt.step();
-  if (numeric(a) && numeric(b)) return holds(op, number_order(a, b));
+  if (is_number(a) && is_number(b)) return holds(op, compare_numbers(a, b));
   if (a.is_string() && b.is_string()) {
     rt.scan(std::min(a.text().size(), b.text().size()));
     int const c = a.text().compare(b.text());  // the order of UTF-8 is that of code points

@@ -151,6 +151,7 @@ void call_arguments::evaluate(runtime& rt, arguments& into) const {
   if (!dict.is_dict()) fail(std::string{"argument after ** must be a mapping, not "} + type_name(dict));
   for (auto const& [key, item] : dict.entries()) {
     if (!key.is_string()) fail("names of arguments must be strings");
+    rt.step(into.named.size() / 8);
     for (auto const& [name, argument] : into.named)
       if (name == key.text()) fail("argument '" + name + "' is given twice");
     into.named.emplace_back(key.text(), item);

@@ -168,31 +168,31 @@ std::string for_statement::render_recursive(runtime& rt, value const& over, unsi
 
 flow for_statement::iterate(runtime& rt, value const& over, unsigned depth0, activation* around) const {
   value const items = condition ? make_object<filtered_items>(rt, rt, *this, over) : over;
-  bool none = true;
+  bool none = true;  // as in Jinja2, until a turn gets to its end without break or continue
   if (uses_loop) {
     value const loop = make_object<loop_object>(rt, rt, items, depth0, recursive ? this : nullptr, around);
     auto& state = static_cast<loop_object&>(loop.as_object());
     value item;
     while (state.advance(item)) {
-      none = false;
       rt.step();
       rt.enter(loop_plan);
       rt.slot(loop_variable) = loop;
       assign(rt, *target, std::move(item));
       auto const f = jinja::run(content, rt);
       if (f == flow::break_loop) break;
+      if (f == flow::normal) none = false;
     }
     state.finish();
   } else {
     cursor each{rt, items};
     value item;
     while (each.next(item)) {
-      none = false;
       rt.step();
       rt.enter(loop_plan);
       assign(rt, *target, std::move(item));
       auto const f = jinja::run(content, rt);
       if (f == flow::break_loop) break;
+      if (f == flow::normal) none = false;
     }
   }
   rt.leave(loop_plan);

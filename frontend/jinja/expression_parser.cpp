@@ -240,7 +240,7 @@ expression_ptr expression_parser::parse_primary(bool with_namespace) {
     case token_type::integer:
     case token_type::real: {
       auto c = std::make_unique<constant>();
-      c->literal = t.type == token_type::integer ? integer_from_literal(t.text) : value{real_from_text(t.text).value_or(0)};
+      c->literal = t.type == token_type::integer ? integer_from_text(t.text, 0) : value{real_from_text(t.text).value_or(0)};
       next();
       return made(std::move(c), t.at);
     }
@@ -321,7 +321,7 @@ expression_ptr expression_parser::parse_subscript(expression_ptr e) {
   if (name.type != token_type::integer) refuse("expected a name or a number behind '.'", name.at);
   auto s = std::make_unique<subscript>();
   auto c = std::make_unique<constant>();
-  c->literal = integer_from_literal(name.text);
+  c->literal = integer_from_text(name.text, 10);
   s->key = made(std::move(c), name.at);
   s->of = std::move(e);
   return made(std::move(s), t.at);

@@ -219,11 +219,11 @@ value filesizeformat(runtime& rt, value const& v, arguments& args) {
   bool const binary = !p[0].is_missing() && truth(p[0]);
   if (v.is_undefined()) refuse_undefined(v);
   auto const parsed = v.is_string() ? real_from_text(text::strip(v.text())) : std::nullopt;
-  if (!parsed && !v.is_integral() && v.type() != kind::real) fail("filesizeformat needs a number");
-  double const bytes = parsed ? *parsed : v.is_integral() ? static_cast<double>(v.integer()) : v.real();
+  if (!parsed && !is_number(v)) fail("filesizeformat needs a number");
+  double const bytes = parsed ? *parsed : to_real(v);
   double const base = binary ? 1024 : 1000;
   if (bytes == 1) return value{"1 Byte"};
-  if (bytes < base) return rt.make_text(std::to_string(integer_from_real(bytes).integer()) + " Bytes");
+  if (bytes < base) return rt.make_text(integer_to_text(integer_from_real(bytes)) + " Bytes");
   static constexpr std::array<char const*, 8> decimal{"kB", "MB", "GB", "TB", "PB", "EB", "ZB", "YB"};
   static constexpr std::array<char const*, 8> powers{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB", "YiB"};
   std::size_t i = 0;

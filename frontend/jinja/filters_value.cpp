@@ -23,7 +23,7 @@ value int_filter(runtime&, value const& v, arguments& args) {
   auto const p = bind_arguments(args, "int", {"default", "base"}, 0);
   value const otherwise = p[0].is_missing() ? value{0} : p[0];
   if (v.is_undefined()) refuse_undefined(v);
-  if (v.is_integral()) return value{v.integer()};
+  if (is_integer(v)) return positive(v);
   if (v.type() == kind::real) return std::isnan(v.real()) ? otherwise : integer_from_real(v.real());
   if (!v.is_string()) return otherwise;
   auto const base = p[1].is_missing() ? 10 : to_index(p[1], "base of int");
@@ -36,7 +36,7 @@ value int_filter(runtime&, value const& v, arguments& args) {
 value float_filter(runtime&, value const& v, arguments& args) {
   auto const p = bind_arguments(args, "float", {"default"}, 0);
   if (v.is_undefined()) refuse_undefined(v);
-  if (v.is_integral()) return value{static_cast<double>(v.integer())};
+  if (is_integer(v)) return value{to_real(v)};
   if (v.type() == kind::real) return v;
   auto const d = v.is_string() ? real_from_text(text::strip(v.text())) : std::nullopt;
   if (d) return value{*d};
@@ -45,7 +45,7 @@ value float_filter(runtime&, value const& v, arguments& args) {
 
 value abs_filter(runtime&, value const& v, arguments& args) {
   positional_only(args, "abs", 0, 0);
-  if (v.is_integral()) return v.integer() < 0 ? negated(v) : value{v.integer()};
+  if (is_integer(v)) return is_negative(v) ? negated(v) : positive(v);
   if (v.type() == kind::real) return value{std::fabs(v.real())};
   fail(std::string{"bad operand type for abs(): '"} + type_name(v) + "'");
 }
@@ -86,11 +86,11 @@ double round_real(double d, std::int64_t digits) {
   return std::copysign(r, d);
 }
 
-value round_integer(std::int64_t i, std::int64_t digits) {
-  if (digits >= 0) return value{i};
-  std::string s = std::to_string(i);
+value round_integer(value const& i, std::int64_t digits) {
+  if (digits >= 0) return positive(i);
+  std::string s = integer_to_text(i);
   bool const minus = s[0] == '-';
-  s = round_digits(s.substr(minus), static_cast<std::size_t>(std::min<std::int64_t>(-digits, 100)), false);
+  s = round_digits(s.substr(minus), static_cast<std::size_t>(std::min<std::int64_t>(-digits, 5000)), false);
   return integer_from_text((minus ? "-" : "") + s, 10);
 }
 
@@ -99,10 +99,10 @@ value round_filter(runtime& rt, value const& v, arguments& args) {
   value const precision = p[0].is_missing() ? value{0} : p[0];
   std::string const method = p[1].is_missing() ? "common" : p[1].is_string() ? p[1].text() : "";
   if (method != "common" && method != "ceil" && method != "floor") fail("round: method must be common, ceil or floor");
-  if (!v.is_integral() && v.type() != kind::real) fail(std::string{"round needs a number, not "} + type_name(v));
+  if (!is_number(v)) fail(std::string{"round needs a number, not "} + type_name(v));
   if (method == "common") {
     auto const digits = to_index(precision, "precision of round");
-    return v.is_integral() ? round_integer(v.integer(), digits) : value{round_real(v.real(), digits)};
+    return is_integer(v) ? round_integer(v, digits) : value{round_real(v.real(), digits)};
   }
   value const scale = arithmetic(rt, operation::pow, value{10}, precision);
   value const scaled = arithmetic(rt, operation::mul, v, scale);

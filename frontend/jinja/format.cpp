@@ -48,17 +48,6 @@ std::string real_digits(runtime& rt, double d, char type, std::int64_t precision
   return out;
 }
 
-std::string integer_digits(std::int64_t i, unsigned base, bool capitals) {
-  auto u = i < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(i) : static_cast<std::uint64_t>(i);
-  std::string out;
-  do {
-    out.push_back((capitals ? "0123456789ABCDEF" : "0123456789abcdef")[u % base]);
-    u /= base;
-  } while (u);
-  std::reverse(out.begin(), out.end());
-  return out;
-}
-
 std::string padded(runtime& rt, std::string body, std::int64_t width, char align, std::string_view fill) {
   auto const have = static_cast<std::int64_t>(text::count(body));
   if (width <= have) return body;
@@ -73,11 +62,10 @@ std::string padded(runtime& rt, std::string body, std::int64_t width, char align
   return out;
 }
 
-double to_real(value const& v, std::string_view what) {
+double number_argument(value const& v) {
   if (v.is_undefined()) refuse_undefined(v);
-  if (v.type() == kind::real) return v.real();
-  if (v.is_integral()) return static_cast<double>(v.integer());
-  fail(std::string{what} + ": a number is required, not " + type_name(v));
+  if (!is_number(v)) fail(std::string{"float format: a number is required, not "} + type_name(v));
+  return to_real(v);
 }
 
 // ---- "%..." % values
@@ -152,6 +140,10 @@ class percent_formatter {
 
   std::string directive() {
     ++at_;
+    if (peek() == '%') {
+      ++at_;
+      return "%";
+    }
     std::optional<value> keyed;
     if (peek() == '(') {
       ++at_;
@@ -181,7 +173,6 @@ class percent_formatter {
     }
     if (peek() == 'h' || peek() == 'l' || peek() == 'L') ++at_;
     char const type = get();
-    if (type == '%') return "%";
     value const v = keyed ? *keyed : next_argument();
     return convert(type, v);
   }
@@ -210,7 +201,7 @@ class percent_formatter {
       case 'f':
       case 'F':
       case 'g':
-      case 'G': return real(type, to_real(v, "float format"));
+      case 'G': return real(type, number_argument(v));
       default: fail(std::string{"unsupported format character '"} + type + "'");
     }
   }
@@ -231,26 +222,25 @@ class percent_formatter {
     bool const decimal = type == 'd' || type == 'i' || type == 'u';
     if (v.is_undefined()) refuse_undefined(v);
     if (decimal && v.type() == kind::real) v = integer_from_real(v.real());
-    if (!v.is_integral())
+    if (!is_integer(v))
       fail(std::string{"%"} + type + " format: " + (decimal ? "a real number" : "an integer") + " is required, not " + type_name(v));
     unsigned const base = type == 'o' ? 8 : type == 'x' || type == 'X' ? 16 : 10;
-    std::string digits = integer_digits(v.integer(), base, type == 'X');
+    std::string digits = integer_digits(v, base, type == 'X');
     if (static_cast<std::int64_t>(digits.size()) < precision_)
       digits.insert(0, std::string(static_cast<std::size_t>(precision_) - digits.size(), '0'));
     std::string prefix;
     if (alternate_ && base == 8) prefix = "0o";
     if (alternate_ && base == 16) prefix = type == 'X' ? "0X" : "0x";
-    return signed_padded(v.integer() < 0, prefix, std::move(digits), true);
+    return signed_padded(is_negative(v), prefix, std::move(digits));
   }
 
   std::string real(char type, double d) {
-    bool const finite = std::isfinite(d);
-    return signed_padded(std::signbit(d) && !std::isnan(d), "", real_digits(rt_, d, type, precision_ < 0 ? 6 : precision_, alternate_), finite);
+    return signed_padded(std::signbit(d) && !std::isnan(d), "", real_digits(rt_, d, type, precision_ < 0 ? 6 : precision_, alternate_));
   }
 
-  std::string signed_padded(bool minus, std::string const& prefix, std::string digits, bool may_zero) {
+  std::string signed_padded(bool minus, std::string const& prefix, std::string digits) {
     std::string const head = (minus ? "-" : plus_ ? "+" : blank_ ? " " : "") + prefix;
-    if (zero_ && !left_ && may_zero && width_ > static_cast<std::int64_t>(head.size()))
+    if (zero_ && !left_ && width_ > static_cast<std::int64_t>(head.size()))
       digits = padded(rt_, std::move(digits), width_ - static_cast<std::int64_t>(head.size()), '>', "0");
     return padded(rt_, head + digits, width_, left_ ? '<' : '>', " ");
   }
@@ -409,10 +399,11 @@ std::string format_real(runtime& rt, double d, format_spec const& spec) {
   return assembled(rt, spec, minus, "", std::move(digits), finite, 3);
 }
 
-std::string format_integer(runtime& rt, std::int64_t i, format_spec const& spec) {
-  if (spec.type && std::string_view{"eEfFgG%"}.find(spec.type) != std::string_view::npos) return format_real(rt, static_cast<double>(i), spec);
+std::string format_integer(runtime& rt, value const& v, format_spec const& spec) {
+  if (spec.type && std::string_view{"eEfFgG%"}.find(spec.type) != std::string_view::npos) return format_real(rt, to_real(v), spec);
   if (spec.precision >= 0) fail("precision not allowed in integer format specifier");
   if (spec.type == 'c') {
+    auto const i = to_index(v, "%c argument");
     if (i < 0 || i > 0x10ffff || (i >= 0xd800 && i < 0xe000)) fail("%c argument is no character");
     std::string s;
     text::append(s, static_cast<char32_t>(i));
@@ -431,7 +422,7 @@ std::string format_integer(runtime& rt, std::int64_t i, format_spec const& spec)
     default: fail(std::string{"unknown format code '"} + spec.type + "' for object of type 'int'");
   }
   if (spec.grouping == ',' && base != 10) fail("cannot specify ',' with this format code");
-  return assembled(rt, spec, i < 0, spec.alternate ? prefix : "", integer_digits(i, base, spec.type == 'X'), true, base == 10 ? 3 : 4);
+  return assembled(rt, spec, is_negative(v), spec.alternate ? prefix : "", integer_digits(v, base, spec.type == 'X'), true, base == 10 ? 3 : 4);
 }
 
 }  // namespace
@@ -441,7 +432,7 @@ std::string format_value(runtime& rt, value const& v, std::string_view spec_text
   if (spec_text.empty()) return to_text(rt, v);
   switch (v.type()) {
     case kind::boolean:
-    case kind::integer: return format_integer(rt, v.integer(), parse_spec(spec_text, true));
+    case kind::integer: return format_integer(rt, v, parse_spec(spec_text, true));
     case kind::real: return format_real(rt, v.real(), parse_spec(spec_text, true));
     case kind::string: {
       auto const spec = parse_spec(spec_text, false);
@@ -450,7 +441,9 @@ std::string format_value(runtime& rt, value const& v, std::string_view spec_text
       if (spec.precision >= 0) s = s.substr(0, text::offset(s, static_cast<std::size_t>(spec.precision)));
       return padded(rt, std::move(s), spec.width, spec.align ? spec.align : '<', spec.fill);
     }
-    default: fail(std::string{"unsupported format string passed to "} + type_name(v) + ".__format__");
+    default:
+      if (is_integer(v)) return format_integer(rt, v, parse_spec(spec_text, true));
+      fail(std::string{"unsupported format string passed to "} + type_name(v) + ".__format__");
   }
 }
 
@@ -531,7 +524,7 @@ class brace_formatter {
 
   value lookup(std::string_view name) {
     std::size_t const end = std::min(name.find_first_of(".["), name.size());
-    value v = first(name.substr(0, end));
+    value v = first(name.substr(0, end), name.empty(), end == name.size());
     std::size_t at = end;
     while (at < name.size()) {
       if (name[at] == '.') {
@@ -559,13 +552,15 @@ class brace_formatter {
     return integer_from_text(s, 10);
   }
 
-  value first(std::string_view name) {
+  // string.Formatter counts fields by itself only where the whole field name is empty, and notices explicit numbers only
+  // where they are the whole name.
+  value first(std::string_view name, bool automatic, bool whole) {
     value index = integer_from_digits(name);
-    if (name.empty()) {
+    if (automatic) {
       if (numbering_ == numbering::manual) fail("cannot switch from manual field specification to automatic field numbering");
       numbering_ = numbering::automatic;
       index = value{next_++};
-    } else if (!index.is_missing()) {
+    } else if (whole && !index.is_missing()) {
       if (numbering_ == numbering::automatic) fail("cannot switch from manual field specification to automatic field numbering");
       numbering_ = numbering::manual;
     }

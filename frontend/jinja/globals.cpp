@@ -56,6 +56,7 @@ std::vector<value::pair> dict_entries(runtime& rt, arguments& args, char const* 
   std::vector<value::pair> entries;
   if (!args.positional.empty()) {
     value const& from = args.positional[0];
+    if (from.is_undefined()) refuse_undefined(from);
     if (from.is_dict()) {
       rt.allocate(from.entries().size() * sizeof(value::pair));
       entries = from.entries();

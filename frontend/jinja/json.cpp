@@ -31,7 +31,12 @@ class writer {
       case kind::list:
       case kind::tuple: put_list(v.items()); break;
       case kind::dict: put_dict(v); break;
-      default: fail(std::string{"Object of type "} + type_name(v) + " is not JSON serializable");
+      default:
+        if (is_integer(v)) {
+          out_ += integer_to_text(v);
+          break;
+        }
+        fail(std::string{"Object of type "} + type_name(v) + " is not JSON serializable");
     }
   }
 
@@ -102,7 +107,12 @@ class writer {
       case kind::boolean: out_ += key.boolean() ? "\"true\"" : "\"false\""; return;
       case kind::integer: out_ += '"' + std::to_string(key.integer()) + '"'; return;
       case kind::real: out_ += '"' + number(key.real()) + '"'; return;
-      default: fail(std::string{"keys must be str, int, float, bool or None, not "} + type_name(key));
+      default:
+        if (is_integer(key)) {
+          out_ += '"' + integer_to_text(key) + '"';
+          return;
+        }
+        fail(std::string{"keys must be str, int, float, bool or None, not "} + type_name(key));
     }
   }
 

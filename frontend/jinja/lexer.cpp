@@ -93,6 +93,7 @@ class lexer {
 
   void comment(std::size_t tag) {
     std::size_t const end = source_.find("#}", at_);
+    if (end == std::string_view::npos && at_ == source_.size()) return;  // as the reference: nothing was left unclosed
     if (end == std::string_view::npos) throw syntax_fault{"comment is not closed, '#}' is missing", tag};
     char const sign = end > at_ ? source_[end - 1] : '\0';
     close(end + 2, sign);
@@ -109,6 +110,7 @@ class lexer {
   }
 
   void raw_block(std::size_t tag) {
+    if (at_ == source_.size()) return;
     for (std::size_t end = at_;; ++end) {
       end = source_.find("{%", end);
       if (end == std::string_view::npos) throw syntax_fault{"raw block is not closed, '{% endraw %}' is missing", tag};

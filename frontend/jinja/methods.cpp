@@ -118,7 +118,7 @@ text_pieces split_blanks(runtime& rt, std::string_view s, std::size_t most) {
   while (at < s.size()) {
     rt.allocate(sizeof(value));
     if (out.size() == most) {
-      out.push_back(text::strip_right(s.substr(at)));
+      out.push_back(s.substr(at));
       break;
     }
     std::size_t const end = word_end(s, at);
@@ -134,7 +134,7 @@ text_pieces split_blanks_right(runtime& rt, std::string_view s, std::size_t most
   while (!s.empty()) {
     rt.allocate(sizeof(value));
     if (out.size() == most) {
-      out.push_back(text::strip_left(s));
+      out.push_back(s);
       break;
     }
     std::size_t start = s.size();

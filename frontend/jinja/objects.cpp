@@ -234,7 +234,8 @@ name_space::name_space(std::vector<value::pair> entries) {
   }
 }
 
-value name_space::attribute(runtime&, std::string_view name) {
+value name_space::attribute(runtime& rt, std::string_view name) {
+  rt.step(attributes_.size() / 16);
   for (auto const& [known, v] : attributes_)
     if (known == name) return v;
   return value::missing();

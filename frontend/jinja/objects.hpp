@@ -158,7 +158,7 @@ class macro_object final : public object {
   void print(runtime&, std::string& to) override;
 
  private:
-  std::vector<value> take_parameters(arguments& args, bool& found_caller) const;
+  std::vector<value> take_parameters(runtime& rt, arguments& args, bool& found_caller) const;
   macro_definition const* definition_;
   shared_part<activation> closure_;
 };

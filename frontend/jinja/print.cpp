@@ -39,7 +39,7 @@ void append_repr(runtime& rt, std::string& to, value const& v) {
     case kind::undefined: to += "Undefined"; break;
     case kind::none: to += "None"; break;
     case kind::boolean: to += v.boolean() ? "True" : "False"; break;
-    case kind::integer: to += std::to_string(v.integer()); break;
+    case kind::integer: to += integer_to_text(v); break;
     case kind::real: to += real_to_text(v.real()); break;
     case kind::string:
       rt.allocate(v.text().size());
@@ -58,7 +58,12 @@ void append_repr(runtime& rt, std::string& to, value const& v) {
       to += v.items().size() == 1 ? ",)" : ")";
       break;
     case kind::dict: append_dict(rt, to, v); break;
-    case kind::object: v.as_object().print(rt, to); break;
+    case kind::object:
+      if (is_integer(v))
+        to += integer_to_text(v);
+      else
+        v.as_object().print(rt, to);
+      break;
   }
 }
 

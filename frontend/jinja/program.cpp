@@ -14,8 +14,8 @@
 namespace fermata::jinja {
 namespace {
 
-// Templates of models stay below 100 KiB; positions are kept in 32 bits.
-constexpr std::size_t source_bytes_max = 16u << 20;
+// Templates of models stay below 100 KiB.
+constexpr std::size_t source_bytes_max = 1u << 20;
 
 std::string place_first(std::string const& message, unsigned line, unsigned column) {
   if (line == 0) return message;

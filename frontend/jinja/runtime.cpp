@@ -58,6 +58,7 @@ value& runtime::slot(variable const& v) {
 }
 
 void runtime::enter(frame_plan const& plan) {
+  step(plan.enter.size() / 8);
   for (auto const& action : plan.enter) {
     value v = action.copies ? read(action.from) : value::missing();
     current_->values[action.slot] = std::move(v);

@@ -11,8 +11,29 @@ std::uint32_t function_scope::slot(unsigned level, std::string const& name) {
 
 symbols const* symbols::find(std::string const& name) const {
   for (auto const* s = this; s; s = s->parent)
-    if (s->loads.count(name)) return s;
+    if (s->known_here(name)) return s;
   return nullptr;
+}
+
+bool symbols::known_here(std::string const& name) const {
+  for (auto const* s = this; s; s = s->base)
+    if (s->loads.count(name)) return true;
+  return false;
+}
+
+bool symbols::stored_here(std::string const& name) const {
+  for (auto const* s = this; s; s = s->base)
+    if (s->stores.count(name)) return true;
+  return false;
+}
+
+symbols symbols::branch() const {
+  symbols layer;
+  layer.base = this;
+  layer.parent = parent;
+  layer.function = function;
+  layer.level = level;
+  return layer;
 }
 
 void symbols::load(std::string const& name) {
@@ -21,7 +42,7 @@ void symbols::load(std::string const& name) {
 
 void symbols::store(std::string const& name) {
   stores.insert(name);
-  if (loads.count(name)) return;
+  if (known_here(name)) return;
   loads.emplace(name, parent && parent->find(name) ? load_kind::alias : load_kind::undefined);
 }
 
@@ -32,8 +53,9 @@ void symbols::declare_parameter(std::string const& name) {
 
 void symbols::merge(std::vector<symbols> const& branches) {
   std::set<std::string> stored;
-  for (auto const& b : branches) stored.insert(b.stores.begin(), b.stores.end());
-  for (auto const& name : stores) stored.erase(name);
+  for (auto const& b : branches)
+    for (auto const& name : b.stores)
+      if (!stored_here(name)) stored.insert(name);
   for (auto const& b : branches) {
     for (auto const& [name, kind] : b.loads) loads[name] = kind;
     stores.insert(b.stores.begin(), b.stores.end());

@@ -56,7 +56,10 @@ struct function_scope {
   std::uint32_t slot(unsigned level, std::string const& name);
 };
 
+// Names of one frame. While a branch of an if is read it is a layer over the frame: it holds only what the branch adds, so
+// that a template of many ifs isn't quadratic.
 struct symbols {
+  symbols const* base = nullptr;  // what this is a layer over
   symbols* parent = nullptr;
   function_scope* function = nullptr;
   unsigned level = 0;  // unique among all scopes
@@ -64,11 +67,15 @@ struct symbols {
   std::set<std::string> stores;
 
   symbols const* find(std::string const& name) const;
-  symbols branch() const { return *this; }
+  symbols branch() const;
   void load(std::string const& name);
   void store(std::string const& name);
   void declare_parameter(std::string const& name);
   void merge(std::vector<symbols> const& branches);
+
+ private:
+  bool known_here(std::string const& name) const;
+  bool stored_here(std::string const& name) const;
 };
 
 // What binding shares across the whole tree.

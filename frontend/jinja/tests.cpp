@@ -3,6 +3,7 @@
 
 #include "frontend/jinja/builtins.hpp"
 #include "frontend/jinja/methods.hpp"
+#include "frontend/jinja/numbers.hpp"
 #include "frontend/jinja/objects.hpp"
 #include "frontend/jinja/operations.hpp"
 
@@ -23,9 +24,9 @@ bool is_defined(value const& v) { return !v.is_undefined(); }
 bool is_undefined(value const& v) { return v.is_undefined(); }
 bool is_none(value const& v) { return v.is_none(); }
 bool is_boolean(value const& v) { return v.type() == kind::boolean; }
-bool is_integer(value const& v) { return v.type() == kind::integer; }
+bool is_plain_integer(value const& v) { return is_integer(v) && !is_boolean(v); }
 bool is_float(value const& v) { return v.type() == kind::real; }
-bool is_number(value const& v) { return v.is_integral() || v.type() == kind::real; }
+bool is_any_number(value const& v) { return is_number(v); }
 bool is_string(value const& v) { return v.is_string(); }
 bool is_mapping(value const& v) { return v.is_dict(); }
 bool is_iterable_value(value const& v) { return is_iterable(v); }
@@ -57,8 +58,8 @@ using entry = builtin;
 std::vector<entry> const& all_tests() {
   static std::vector<entry> const tests{
       {"defined", simple<is_defined>}, {"undefined", simple<is_undefined>}, {"none", simple<is_none>}, {"boolean", simple<is_boolean>},
-      {"true", simple<is_true>}, {"false", simple<is_false>}, {"integer", simple<is_integer>}, {"float", simple<is_float>},
-      {"number", simple<is_number>}, {"string", simple<is_string>}, {"mapping", simple<is_mapping>}, {"sequence", simple<is_sequence>},
+      {"true", simple<is_true>}, {"false", simple<is_false>}, {"integer", simple<is_plain_integer>}, {"float", simple<is_float>},
+      {"number", simple<is_any_number>}, {"string", simple<is_string>}, {"mapping", simple<is_mapping>}, {"sequence", simple<is_sequence>},
       {"iterable", simple<is_iterable_value>}, {"escaped", simple<is_escaped>}, {"callable", simple<is_callable>},
       {"odd", [](runtime& rt, value const& v, arguments& args) {
          positional_only(args, "odd", 0, 0);

@@ -18,12 +18,7 @@ namespace fermata::jinja {
 namespace {
 
 bool key_equal(value const& a, value const& b) noexcept {
-  auto const number = [](value const& v) { return v.is_integral() || v.type() == kind::real; };
-  if (number(a) && number(b)) {
-    if (a.is_integral() && b.is_integral()) return a.integer() == b.integer();
-    if (a.type() == kind::real && b.type() == kind::real) return a.real() == b.real();
-    return a.is_integral() ? same_number(a.integer(), b.real()) : same_number(b.integer(), a.real());
-  }
+  if (is_number(a) && is_number(b)) return compare_numbers(a, b) == 0;
   if (a.type() != b.type()) return false;
   switch (a.type()) {
     case kind::string: return a.text() == b.text();
@@ -182,6 +177,8 @@ std::size_t hash(value const& v) {
     }
     case kind::string: return text_hash(v.text());
     case kind::tuple: {
+      constexpr std::uint64_t weight_max = 100'000;
+      if (v.sequence().weight > weight_max) fail(error_kind::limit, "a tuple of more than 100000 parts cannot be a key");
       std::size_t h = 0x345678;
       for (auto const& item : v.items()) h = h * 1000003 ^ hash(item);
       return h;
@@ -206,7 +203,12 @@ std::size_t string_object::length() const noexcept {
 
 list_object::list_object(std::vector<value> i) : items{std::move(i)} {
   unsigned below = 0;
-  for (auto const& item : items) below = std::max(below, nesting(item));
+  weight = 1;
+  constexpr std::uint64_t enough = std::uint64_t{1} << 32;  // sums of shared parts grow without bound
+  for (auto const& item : items) {
+    below = std::max(below, nesting(item));
+    weight = std::min(enough, weight + (item.is_sequence() ? item.sequence().weight : 1));
+  }
   depth = nesting_above(below);
 }
 

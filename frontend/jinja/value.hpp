@@ -161,6 +161,7 @@ struct list_object final : counted {
   explicit list_object(std::vector<value> i);
   std::vector<value> const items;
   unsigned depth;
+  std::uint64_t weight;  // values inside, counted as often as they are reached; bounds what hashing costs
   bool group = false;  // made by groupby: its two items also have names
 };
 
