@@ -219,7 +219,9 @@ dict_object::dict_object(std::vector<value::pair> e) {
   unsigned below = 0;
   entries.reserve(e.size());
   if (e.size() >= indexed_from) slots_.assign(std::bit_ceil(e.size() * 2), 0);
-  for (auto& [key, item] : e) {
+  for (value::pair& entry : e) {
+    value& key = entry.first;
+    value& item = entry.second;
     below = std::max({below, nesting(key), nesting(item)});
     std::size_t const h = jinja::hash(key);
     std::size_t const known = probe(h, [&](std::size_t i) { return key_equal(entries[i].first, key); });

@@ -111,7 +111,7 @@ TEST_CASE("the answer gets what is left of the context") {
 
 TEST_CASE("a prompt that leaves no room for one token is refused before it is queued") {  // fault 68
     CHECK(!plan(text_prompt(std::string(63, 'x'))).error);
-    for (const std::size_t size : {64, 65, 5000}) {
+    for (const std::size_t size : {64U, 65U, 5000U}) {
         const auto p = plan(text_prompt(std::string(size, 'x')));
         REQUIRE(p.error);
         CHECK(p.error->status == 400);

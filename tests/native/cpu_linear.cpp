@@ -134,7 +134,7 @@ TEST_CASE("quantised products: bits of the scalar twin for every level, format a
                 INFO("level " << l.description);
                 CHECK(same_bits(run(*l.table, m, all, plain), right));
                 CHECK(same_bits(run(*l.table, m, all, full), right_full));
-                for (const std::size_t rows : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33}) {
+                for (const std::size_t rows : {1U, 2U, 3U, 4U, 5U, 7U, 8U, 9U, 15U, 16U, 17U, 33U}) {
                     const quantised_case some(x, rows, inputs);
                     auto out = run(*l.table, m, some, plain);
                     out.resize(rows * 51);
@@ -203,7 +203,7 @@ TEST_CASE("float activations: bits of the scalar twin, values of double, all for
         const auto right = run(scalar_table(), m, x, 19);
         for (const level& l : levels_here()) {
             INFO("level " << l.description);
-            for (const std::size_t rows : {1, 2, 3, 4, 5, 8, 9, 19}) {
+            for (const std::size_t rows : {1U, 2U, 3U, 4U, 5U, 8U, 9U, 19U}) {
                 const auto out = run(*l.table, m, x, rows);
                 CHECK(std::memcmp(out.data(), right.data(), out.size() * 4) == 0);
             }

@@ -12,7 +12,7 @@ TEST_CASE("every item runs once, by a thread that exists, and all before run ret
     for (const unsigned threads : {1u, 2u, 3u, 4u, 9u}) {
         fork_join_pool pool(threads);
         CHECK(pool.threads() == threads);
-        for (const std::size_t items : {0, 1, 2, 3, 7, 64, 1000}) {
+        for (const std::size_t items : {0U, 1U, 2U, 3U, 7U, 64U, 1000U}) {
             std::vector<std::atomic<int>> count(items);
             std::atomic<bool> wild{false};
             pool.run(items, [&](std::size_t item, unsigned thread) {

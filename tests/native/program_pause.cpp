@@ -9,7 +9,7 @@ using namespace fermata::test;
 
 namespace {
 
-const ticket a{1}, b{2}, c{3};
+[[maybe_unused]] const ticket a{1}, b{2}, c{3};
 
 std::shared_ptr<sequence_spec> rich_spec(std::size_t prompt, std::uint32_t tokens, bool scored) {
     auto spec = spec_of(some_tokens(prompt, 12), tokens);

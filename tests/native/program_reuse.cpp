@@ -7,7 +7,7 @@ using namespace fermata::test;
 
 namespace {
 
-const ticket a{1}, b{2}, c{3}, d{4};
+[[maybe_unused]] const ticket a{1}, b{2}, c{3}, d{4};
 
 // A finished sequence of `prompt` + `tokens`: its endpoint covers prompt + tokens - 1.
 struct history {

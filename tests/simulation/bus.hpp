@@ -66,7 +66,8 @@ public:
 
     // A timer: not ordered with anything.
     void set_timer(peer who, bus_message message, time_ns due) {
-        timers_.emplace(std::pair{due, ++sent_}, envelope{who, who, std::move(message), due, sent_});
+        ++sent_;
+        timers_.emplace(std::pair{due, sent_}, envelope{who, who, std::move(message), due, sent_});
     }
 
     bool waiting(peer from, peer to) const {
