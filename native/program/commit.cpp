@@ -8,15 +8,23 @@
 
 namespace fermata::program_detail {
 
+// First what reads rows of logits, for all members: it is the unit's last kernel, and the control gap begins behind
+// it. Then what changes holders.
 void program_core::commit_unit(cycle_done& done) {
-    for (const unit_member& member : members_) {
+    for (unit_member& member : members_) {
         sequence& seq = *member.who;
         seq.in_unit = false;
+        member.had_prompt = seq.reached >= seq.prompt;
         guarded(ticket(seq.who), done, [&] {
-            const bool had_prompt = seq.reached >= seq.prompt;
             done.rows.push_back(commit_member(member));
-            conclude(seq, had_prompt, done.rows.back());
+            member.row = done.rows.size();
         });
+    }
+    unit_end_ = now();
+    for (const unit_member& member : members_) {
+        if (member.row == 0) continue;  // poisoned: it is gone
+        sequence& seq = *member.who;
+        guarded(ticket(seq.who), done, [&] { conclude(seq, member.had_prompt, done.rows[member.row - 1]); });
     }
     members_.clear();
 }

@@ -28,6 +28,8 @@ struct unit_member {
     std::uint32_t score_rows = 0;  // prompt positions whose logits are reported
     float* logits = nullptr;
     std::uint32_t logit_rows = 0;
+    bool had_prompt = false;  // before this unit
+    std::size_t row = 0;      // place of its result plus one; 0: none
 };
 
 class program_core {

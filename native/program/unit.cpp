@@ -119,7 +119,7 @@ void program_core::run_unit(cycle_done& done) {
     unit_end_ = now();
     if (numbers) numbers->device_wait_ns.fetch_add(static_cast<std::uint64_t>(unit_end_ - begin));
     if (status == unit_status::done) {
-        commit_unit(done);
+        commit_unit(done);  // sets the unit's end again, behind sampling
         if (numbers) numbers->last_commit_ns.store(unit_end_, std::memory_order_relaxed);
     } else {
         stop_.store(false);  // used up: the next unit runs (fault 89)

@@ -2,34 +2,40 @@
 #include "native/sampling/sampler.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "native/sampling/exact_math.hpp"
+#include "native/sampling/row_loops.hpp"
 
 namespace fermata::sampling {
 
 namespace {
 
-constexpr std::size_t block = 1024;
 constexpr std::uint32_t buckets = 4096;
 constexpr float buckets_per_unit = 128;  // 4096 / 128: logits up to 32 below the best are told apart
 
-float best_of(std::span<const float> logits) {
-    float best = logits.front();
-    for (float x : logits) best = x > best ? x : best;
-    return best;
+// Non-increasing in the logit; equal logits share a bucket.
+inline std::uint32_t bucket_of(float logit, float best) {
+    const float distance = (best - logit) * buckets_per_unit;
+    return distance < static_cast<float>(buckets - 1) ? static_cast<std::uint32_t>(distance) : buckets - 1;
 }
 
-token_id argmax(std::span<const float> logits) {
-    const float best = best_of(logits);
-    return static_cast<token_id>(std::find(logits.begin(), logits.end(), best) - logits.begin());
+inline float at(std::span<const float> logits, token_id token) { return logits[static_cast<std::size_t>(token)]; }
+
+// Best first, ties to the lower id.
+inline bool ranks_before(std::span<const float> logits, token_id a, token_id b) {
+    const float x = at(logits, a), y = at(logits, b);
+    return x > y || (x == y && a < b);
 }
 
 }  // namespace
 
 sampler::sampler(std::size_t vocabulary)
-    : adjusted_(vocabulary), weights_(vocabulary), blocks_((vocabulary + block - 1) / block), bucket_sizes_(buckets),
-      bucket_weights_(buckets) {
+    : adjusted_(vocabulary), weights_(vocabulary), blocks_((vocabulary + weight_block - 1) / weight_block),
+      bucket_sizes_(buckets) {
+    found_.resize(vocabulary + 1);
     kept_.reserve(vocabulary);
+    ranked_.reserve(vocabulary);
 }
 
 std::span<const float> sampler::adjust(std::span<const float> logits, const sampling_params& how,
@@ -55,99 +61,98 @@ std::span<const float> sampler::adjust(std::span<const float> logits, const samp
 token_id sampler::choose(std::span<const float> raw, const sampling_params& how, const penalty_counts& counts,
                          double uniform) {
     const std::span<const float> logits = adjust(raw, how, counts);
-    best_ = best_of(logits);
+    best_ = loops().best(logits.data(), logits.size());
     // Nothing to draw from where bias took every token or made one infinite: the argmax still answers.
     const bool drawable = best_ - best_ == 0;
-    if (how.temperature <= 0 || !drawable) return argmax(logits);
+    if (how.temperature <= 0 || !drawable)
+        return static_cast<token_id>(loops().first_equal(logits.data(), logits.size(), best_));
     temperature_ = how.temperature;
     const bool by_count = how.top_k > 0 && how.top_k < logits.size();
     const bool by_share = how.top_p < 1;
     if (!by_count && !by_share) {
-        const double total = weigh_all(logits, std::min(how.min_p, 1.0f));
+        const double total = loops().weigh(logits.data(), logits.size(), best_, temperature_,
+                                           std::min(how.min_p, 1.0f), weights_.data(), blocks_.data());
         return draw_from_all(uniform, total);
     }
     if (by_count) keep_top_k(logits, how.top_k);
     if (by_share && by_count) {
         double total = 0;
-        for (token_id t : kept_) total += static_cast<double>(weight(logits[static_cast<std::size_t>(t)]));
-        cut_kept_to_share(logits, static_cast<double>(how.top_p), total);
+        for (token_id t : kept_) total += static_cast<double>(weight(at(logits, t)));
+        ranked_.assign(kept_.begin(), kept_.end());
+        cut_to_share(logits, 0, static_cast<double>(how.top_p) * total);
     } else if (by_share) {
         keep_top_p(logits, static_cast<double>(how.top_p));
     }
     if (how.min_p > 0) {
-        std::size_t n = 1;
-        while (n < kept_.size() && weight(logits[static_cast<std::size_t>(kept_[n])]) >= how.min_p) ++n;
-        kept_.resize(n);
+        const float least = std::min(how.min_p, 1.0f);
+        std::erase_if(kept_, [&](token_id t) { return weight(at(logits, t)) < least; });
     }
     return draw_from_kept(logits, uniform);
 }
 
 float sampler::weight(float logit) const { return exp_of_negative((logit - best_) / temperature_); }
 
-// Non-increasing in the logit; equal logits share a bucket.
-std::uint32_t sampler::bucket_of(float logit) const {
-    const float distance = (best_ - logit) * buckets_per_unit;
-    return distance < static_cast<float>(buckets - 1) ? static_cast<std::uint32_t>(distance) : buckets - 1;
+// Into kept_, ascending.
+void sampler::collect(std::span<const float> values, float threshold) {
+    const std::size_t n = loops().collect_at_least(values.data(), values.size(), threshold, found_.data());
+    kept_.assign(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(n));
 }
 
-void sampler::keep_buckets(std::span<const float> logits, std::uint32_t last) {
-    kept_.clear();
-    for (std::size_t i = 0; i < logits.size(); ++i)
-        if (bucket_of(logits[i]) <= last) kept_.push_back(static_cast<token_id>(i));
-    std::sort(kept_.begin(), kept_.end(), [&](token_id a, token_id b) {
-        const float x = logits[static_cast<std::size_t>(a)], y = logits[static_cast<std::size_t>(b)];
-        return x > y || (x == y && a < b);
-    });
+// All that rank behind `last` go. Ties rank by the lower id.
+void sampler::keep_up_to(std::span<const float> logits, token_id last) {
+    std::erase_if(kept_, [&](token_id t) { return ranks_before(logits, last, t); });
 }
 
 void sampler::keep_top_k(std::span<const float> logits, std::size_t count) {
     std::fill(bucket_sizes_.begin(), bucket_sizes_.end(), 0);
-    for (float x : logits) ++bucket_sizes_[bucket_of(x)];
+    const float best = best_;
+    for (float x : logits) ++bucket_sizes_[bucket_of(x, best)];
     std::uint32_t last = 0;
     for (std::size_t above = bucket_sizes_[0]; above < count; above += bucket_sizes_[last]) ++last;
-    keep_buckets(logits, last);
-    kept_.resize(count);
+    // A bucket more than needed, so that rounding of the threshold loses nobody; the last bucket has no lower end.
+    const float threshold = last + 2 < buckets ? best - static_cast<float>(last + 2) / buckets_per_unit : -INFINITY;
+    collect(logits, threshold);
+    ranked_.assign(kept_.begin(), kept_.end());
+    const auto cut = ranked_.begin() + static_cast<std::ptrdiff_t>(count) - 1;
+    std::nth_element(ranked_.begin(), cut, ranked_.end(),
+                     [&](token_id a, token_id b) { return ranks_before(logits, a, b); });
+    keep_up_to(logits, *cut);
 }
 
+// Everything that weighs at least one power of two is in, nothing below the next one is: only tokens between them are
+// ranked.
 void sampler::keep_top_p(std::span<const float> logits, double share) {
-    const double total = weigh_all(logits, 0);
-    std::fill(bucket_weights_.begin(), bucket_weights_.end(), 0);
-    for (std::size_t i = 0; i < logits.size(); ++i)
-        bucket_weights_[bucket_of(logits[i])] += static_cast<double>(weights_[i]);
-    // One bucket more than the sum says: bucket sums round differently from the sum in order of rank below.
-    std::uint32_t last = 0;
-    double above = bucket_weights_[0];
-    while (last + 1 < buckets && above < share * total) above += bucket_weights_[++last];
-    keep_buckets(logits, std::min(last + 1, buckets - 1));
-    cut_kept_to_share(logits, share, total);
+    const double total =
+        loops().weigh(logits.data(), logits.size(), best_, temperature_, 0, weights_.data(), blocks_.data());
+    const double limit = share * total;
+    float in = 2, out = 1;  // the best token weighs 1
+    double mass_in = 0, mass_out = loops().mass_at_least(weights_.data(), weights_.size(), out);
+    while (mass_out < limit && out > 0) {
+        in = out;
+        mass_in = mass_out;
+        out = out < 1e-37f ? 0 : out / 2;
+        mass_out = loops().mass_at_least(weights_.data(), weights_.size(), out);
+    }
+    collect(weights_, out);
+    ranked_.clear();
+    for (token_id t : kept_)
+        if (at(weights_, t) < in) ranked_.push_back(t);
+    cut_to_share(logits, mass_in, limit);
 }
 
-// The shortest run of best tokens that weighs at least `share` of `total`; never empty.
-void sampler::cut_kept_to_share(std::span<const float> logits, double share, double total) {
-    double sum = 0;
+// Of ranked_, the fewest best that bring `sum` up to `limit` stay; at least one where all survivors are in ranked_.
+void sampler::cut_to_share(std::span<const float> logits, double sum, double limit) {
+    if (ranked_.empty()) return;
+    std::sort(ranked_.begin(), ranked_.end(), [&](token_id a, token_id b) { return ranks_before(logits, a, b); });
     std::size_t n = 0;
-    do {
-        sum += static_cast<double>(weight(logits[static_cast<std::size_t>(kept_[n])]));
-        ++n;
-    } while (n < kept_.size() && sum < share * total);
-    kept_.resize(n);
-}
-
-// Weights below `smallest` count as nothing.
-double sampler::weigh_all(std::span<const float> logits, float smallest) {
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-        const float w = weight(logits[i]);
-        weights_[i] = w < smallest ? 0.0f : w;
-    }
-    double total = 0;
-    for (std::size_t b = 0; b < blocks_.size(); ++b) {
-        const std::size_t end = std::min(weights_.size(), (b + 1) * block);
-        double sum = 0;
-        for (std::size_t i = b * block; i < end; ++i) sum += static_cast<double>(weights_[i]);
-        blocks_[b] = sum;
-        total += sum;
-    }
-    return total;
+    const bool all = ranked_.size() == kept_.size();
+    while (n < ranked_.size() && (sum < limit || (all && n == 0)))
+        sum += static_cast<double>(weight(at(logits, ranked_[n++])));
+    if (n == ranked_.size()) return;
+    // n == 0: what rounding let in too early; the best of ranked_ goes with all others.
+    if (n > 0) return keep_up_to(logits, ranked_[n - 1]);
+    const token_id first_out = ranked_[0];
+    std::erase_if(kept_, [&](token_id t) { return t == first_out || ranks_before(logits, first_out, t); });
 }
 
 token_id sampler::draw_from_all(double uniform, double total) const {
@@ -155,30 +160,24 @@ token_id sampler::draw_from_all(double uniform, double total) const {
     double sum = 0;
     std::size_t b = 0;
     while (b + 1 < blocks_.size() && sum + blocks_[b] <= target) sum += blocks_[b++];
-    std::size_t last = 0;
-    const std::size_t end = std::min(weights_.size(), (b + 1) * block);
-    for (std::size_t i = b * block; i < end; ++i) {
-        if (weights_[i] == 0) continue;
-        last = i;
+    const std::size_t end = std::min(weights_.size(), (b + 1) * weight_block);
+    for (std::size_t i = b * weight_block; i < end; ++i) {
         sum += static_cast<double>(weights_[i]);
-        if (sum > target) return static_cast<token_id>(i);
+        if (weights_[i] > 0 && sum > target) return static_cast<token_id>(i);
     }
-    // Rounding left the target at the very end: the last token that weighs anything.
-    if (weights_[last] == 0) {
-        last = weights_.size() - 1;
-        while (last > 0 && weights_[last] == 0) --last;
-    }
-    return static_cast<token_id>(last);
+    // Rounding left the target behind the block's end: its last token that weighs anything, or the last of all.
+    std::size_t last = end;
+    while (last > 0 && weights_[last - 1] == 0) --last;
+    return static_cast<token_id>(last == 0 ? 0 : last - 1);
 }
 
-token_id sampler::draw_from_kept(std::span<const float> logits, double uniform) {
-    std::sort(kept_.begin(), kept_.end());
+token_id sampler::draw_from_kept(std::span<const float> logits, double uniform) const {
     double total = 0;
-    for (token_id t : kept_) total += static_cast<double>(weight(logits[static_cast<std::size_t>(t)]));
+    for (token_id t : kept_) total += static_cast<double>(weight(at(logits, t)));
     const double target = uniform * total;
     double sum = 0;
     for (token_id t : kept_) {
-        sum += static_cast<double>(weight(logits[static_cast<std::size_t>(t)]));
+        sum += static_cast<double>(weight(at(logits, t)));
         if (sum > target) return t;
     }
     return kept_.back();

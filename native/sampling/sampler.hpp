@@ -3,8 +3,9 @@
 // id order, at the one uniform the caller gives. Temperature 0 is the argmax after bias and penalties, ties to the
 // lower id. A pure function of its arguments; scratch is sized at construction, choosing never allocates.
 //
-// Speed: a filter sorts tokens into buckets by their distance from the best logit, so of 150k tokens only those in
-// and above the bucket with the cut are ever compared with each other.
+// Speed: whole rows are read by vector loops only. Top-k counts tokens in buckets by their distance from the best
+// logit, top-p weighs those above falling thresholds, so of 150k tokens only those near the cut are ever compared with
+// each other.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +34,13 @@ public:
 private:
     std::span<const float> adjust(std::span<const float> logits, const sampling_params& how,
                                   const penalty_counts& counts);
-    std::uint32_t bucket_of(float logit) const;
-    void keep_buckets(std::span<const float> logits, std::uint32_t last);
     void keep_top_k(std::span<const float> logits, std::size_t count);
     void keep_top_p(std::span<const float> logits, double share);
-    void cut_kept_to_share(std::span<const float> logits, double share, double total);
+    void cut_to_share(std::span<const float> logits, double sum, double limit);
+    void keep_up_to(std::span<const float> logits, token_id last);
+    void collect(std::span<const float> values, float threshold);
     float weight(float logit) const;
-    double weigh_all(std::span<const float> logits, float smallest);
-    token_id draw_from_kept(std::span<const float> logits, double uniform);
+    token_id draw_from_kept(std::span<const float> logits, double uniform) const;
     token_id draw_from_all(double uniform, double total) const;
 
     float best_ = 0;
@@ -48,9 +48,10 @@ private:
     std::vector<float> adjusted_;
     std::vector<float> weights_;  // e^((logit - best) / temperature): the best token weighs 1
     std::vector<double> blocks_;  // sums of consecutive weights
-    std::vector<token_id> kept_;  // survivors, best first while filtering
+    std::vector<token_id> found_;   // room for a whole row
+    std::vector<token_id> kept_;    // survivors, ascending
+    std::vector<token_id> ranked_;  // those near a cut
     std::vector<std::uint32_t> bucket_sizes_;
-    std::vector<double> bucket_weights_;
 };
 
 }  // namespace fermata::sampling

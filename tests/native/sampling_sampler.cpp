@@ -10,6 +10,7 @@
 #include "native/sampling/exact_math.hpp"
 #include "native/sampling/logprobs.hpp"
 #include "native/sampling/random.hpp"
+#include "native/sampling/row_loops.hpp"
 #include "native/sampling/sampler.hpp"
 
 using namespace fermata;
@@ -286,4 +287,48 @@ TEST_CASE("a logit that is not finite is seen wherever it stands") {
             CHECK_FALSE(all_finite(logits));
             logits[i] = 1.0f;
         }
+}
+
+TEST_CASE("the row loops of every instruction set give the same bits, and the scalar exponential's") {
+    std::mt19937 random(4);
+    std::normal_distribution<float> normal(0, 6);
+    for (std::size_t n : {1u, 5u, 16u, 31u, 64u, 1023u, 1024u, 1040u, 5000u}) {
+        std::vector<float> x(n);
+        for (float& each : x) each = normal(random);
+        if (n > 40) x[n - 3] = -INFINITY;
+        const row_loops& a = base_loops();
+        const row_loops& b = loops();
+        const float best = *std::max_element(x.begin(), x.end());
+        CHECK(a.best(x.data(), n) == best);
+        CHECK(b.best(x.data(), n) == best);
+        const auto place = static_cast<std::size_t>(std::find(x.begin(), x.end(), best) - x.begin());
+        CHECK(a.first_equal(x.data(), n, best) == place);
+        CHECK(b.first_equal(x.data(), n, best) == place);
+        CHECK(b.first_equal(x.data(), n, 1e30f) == n);
+        CHECK(a.sum_of_exp(x.data(), n, best) == b.sum_of_exp(x.data(), n, best));
+        std::vector<float> u(n), v(n);
+        std::vector<double> s(n / weight_block + 1), t(n / weight_block + 1);
+        CHECK(a.weigh(x.data(), n, best, 0.7f, 0.01f, u.data(), s.data()) ==
+              b.weigh(x.data(), n, best, 0.7f, 0.01f, v.data(), t.data()));
+        CHECK(u == v);
+        CHECK(s == t);
+        double total = 0;
+        for (std::size_t i = 0; i < n; ++i) {
+            const float w = exp_of_negative((x[i] - best) / 0.7f);
+            REQUIRE(u[i] == (w < 0.01f ? 0.0f : w));
+            total += static_cast<double>(u[i]);
+        }
+        CHECK(a.mass_at_least(u.data(), n, 0) == doctest::Approx(total).epsilon(1e-12));
+        CHECK(a.mass_at_least(u.data(), n, 0.5f) == b.mass_at_least(u.data(), n, 0.5f));
+        CHECK(a.mass_at_least(u.data(), n, 2) == 0);
+        for (float threshold : {-INFINITY, best - 3, best}) {
+            std::vector<int> ids(n + 1), same(n + 1), right;
+            for (std::size_t i = 0; i < n; ++i)
+                if (x[i] >= threshold) right.push_back(static_cast<int>(i));
+            ids.resize(a.collect_at_least(x.data(), n, threshold, ids.data()));
+            same.resize(b.collect_at_least(x.data(), n, threshold, same.data()));
+            CHECK(ids == right);
+            CHECK(same == right);
+        }
+    }
 }
