@@ -59,7 +59,7 @@ struct attention_item {
     std::size_t values_offset;
     float* scores;                    // queries x score_stride floats of scratch
     std::size_t score_stride;         // >= (last position + 16) rounded down to 16
-    float* block;                     // 32 x head_width floats of scratch
+    float* block;                     // scratch: w (32 + queries) + 16 queries floats, w = head_width rounded up to 16
 };
 
 struct kernel_table {

@@ -39,7 +39,7 @@ void engine::prepare(const unit_limits& limits) {
     sines_ = allocate(limits.rows * (limits.rotary_width / 2) * sizeof(float), memory_kind::device);
     score_stride_ = round_up(limits.context_tokens, 16);
     const std::size_t head = round_up(limits.kv.head_width, 16);
-    const std::size_t for_attention = (queries_max * (score_stride_ + 16 + head) + 16 * head) * sizeof(float);
+    const std::size_t for_attention = (queries_max * (score_stride_ + 16 + head) + 32 * head) * sizeof(float);
     const std::size_t for_linear = inputs * 16 * sizeof(float) + 4096;
     const std::size_t each = round_up(std::max(for_attention, for_linear), 4096);
     scratch_.clear();

@@ -54,7 +54,7 @@ struct cache {
             to.push_back(out.data() + q * width);
         }
         const std::size_t score_stride = (positions[first + count - 1] / 16 + 1) * 16;
-        aligned_floats scores(count * score_stride), block(16 * stride + count * (16 + stride));
+        aligned_floats scores(count * score_stride), block(32 * stride + count * (16 + stride));
         attention_item item{};
         item.query = in.data();
         item.out = to.data();

@@ -41,7 +41,7 @@ private:
 
 TEST_CASE("tiny checkpoints of every variant: logits within 1e-4 of transformers") {
     for (const char* name : {"llama_gqa_tied", "llama3_scaling", "llama_biases", "mistral", "qwen2", "qwen3"}) {
-        INFO(name);
+        INFO(std::string(name));
         reader file(fixtures + name + "/reference.bin");
         const auto sizes = file.take<std::uint32_t>(2);
         const auto tokens = file.take<token_id>(sizes[0]);
@@ -55,7 +55,7 @@ TEST_CASE("tiny checkpoints of every variant: logits within 1e-4 of transformers
         REQUIRE(logits.size() == reference.size());
         float worst = 0;
         for (std::size_t i = 0; i < logits.size(); ++i) worst = std::max(worst, std::abs(logits[i] - reference[i]));
-        MESSAGE(name << ": largest difference " << worst);
+        MESSAGE(std::string(name) << ": largest difference " << worst);
         CHECK(worst <= 1e-4f);
     }
 }

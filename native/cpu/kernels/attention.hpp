@@ -57,53 +57,91 @@ static void store_kv(std::uint8_t type, const float* key, const float* value, st
     return store_kv_as<2>(key, value, width, slot, key_block, value_block);
 }
 
-// Partial sum j of the scores of `count` queries: dimensions j, j + 16, ...
-template <int count>
-FERMATA_INLINE void partial_scores(const float* keys, const float* const* query, std::size_t width, std::size_t j,
-                                   f32x16 (&s)[count]) {
+// Partial sum j of the scores of `count` queries over `blocks` blocks of keys: dimensions j, j + 16, ...
+// `fixed`: the width where it is known at compile time, else 0.
+template <std::uint8_t type, int count, int blocks, int fixed>
+FERMATA_INLINE void partial_scores(const std::byte* const (&keys)[blocks], const float* const* query, std::size_t width,
+                                   std::size_t j, f32x16 (&s)[blocks][count]) {
+#pragma GCC unroll 2
+    for (int b = 0; b < blocks; ++b)
 #pragma GCC unroll 4
-    for (int q = 0; q < count; ++q) s[q] = zero();
-    for (std::size_t i = j; i < width; i += 16) {
-        const f32x16 k = load(keys + 16 * i);
+        for (int q = 0; q < count; ++q) s[b][q] = zero();
+    const std::size_t end = fixed != 0 ? static_cast<std::size_t>(fixed) : width;
 #pragma GCC unroll 4
-        for (int q = 0; q < count; ++q) s[q] = fma(k, broadcast(query[q][i]), s[q]);
+    for (std::size_t i = j; i < end; i += 16) {
+        f32x16 k[blocks];
+#pragma GCC unroll 2
+        for (int b = 0; b < blocks; ++b) k[b] = load_kv<type>(keys[b], 16 * i);
+#pragma GCC unroll 4
+        for (int q = 0; q < count; ++q) {
+            const f32x16 x = broadcast(query[q][i]);
+#pragma GCC unroll 2
+            for (int b = 0; b < blocks; ++b) s[b][q] = fma(k[b], x, s[b][q]);
+        }
     }
 }
 
 // The sum of partial sums j, j + step, j + 2 step, ...: the tree's node.
-template <int count, int step>
-FERMATA_INLINE void tree_scores(const float* keys, const float* const* query, std::size_t width, std::size_t j,
-                                f32x16 (&s)[count]) {
+template <std::uint8_t type, int count, int blocks, int fixed, int step>
+FERMATA_INLINE void tree_scores(const std::byte* const (&keys)[blocks], const float* const* query, std::size_t width,
+                                std::size_t j, f32x16 (&s)[blocks][count]) {
     if constexpr (step == 16) {
-        partial_scores<count>(keys, query, width, j, s);
+        partial_scores<type, count, blocks, fixed>(keys, query, width, j, s);
     } else {
-        f32x16 other[count];
-        tree_scores<count, 2 * step>(keys, query, width, j, s);
-        tree_scores<count, 2 * step>(keys, query, width, j + step, other);
+        f32x16 other[blocks][count];
+        tree_scores<type, count, blocks, fixed, 2 * step>(keys, query, width, j, s);
+        tree_scores<type, count, blocks, fixed, 2 * step>(keys, query, width, j + step, other);
+#pragma GCC unroll 2
+        for (int b = 0; b < blocks; ++b)
 #pragma GCC unroll 4
-        for (int q = 0; q < count; ++q) s[q] = add(s[q], other[q]);
+            for (int q = 0; q < count; ++q) s[b][q] = add(s[b][q], other[b][q]);
     }
 }
 
-template <int count>
-static void block_scores(const attention_item& it, const float* keys, std::size_t block, std::size_t query, float* tops) {
-    f32x16 s[count];
-    tree_scores<count, 1>(keys, it.query + query, it.head_width, 0, s);
+// Scores of `count` queries from `query` on over blocks block .. block + blocks - 1.
+template <std::uint8_t type, int count, int blocks, int fixed>
+static void block_scores(const attention_item& it, const std::byte* const (&keys)[blocks], std::size_t block,
+                         std::size_t query, float* tops) {
+    f32x16 s[blocks][count];
+    const float* in[count];
+#pragma GCC unroll 4
+    for (int q = 0; q < count; ++q) in[q] = it.query[query + static_cast<std::size_t>(q)];
+    tree_scores<type, count, blocks, fixed, 1>(keys, in, it.head_width, 0, s);
 #pragma GCC unroll 4
     for (int q = 0; q < count; ++q) {
         const std::size_t index = query + static_cast<std::size_t>(q);
-        const std::size_t seen = it.position[index] + 1 - 16 * block;
-        f32x16 scaled = multiply(s[q], broadcast(it.scale));
-        if (seen < 16) scaled = keep_first(scaled, seen, -__builtin_inff());
-        store(it.scores + index * it.score_stride + 16 * block, scaled);
-        store(tops + 16 * index, maximum(scaled, load(tops + 16 * index)));
+        f32x16 top = load(tops + 16 * index);
+#pragma GCC unroll 2
+        for (int b = 0; b < blocks; ++b) {
+            const std::size_t first = 16 * (block + static_cast<std::size_t>(b)), end = it.position[index] + std::size_t{1};
+            f32x16 scaled = multiply(s[b][q], broadcast(it.scale));
+            if (end < first + 16) scaled = keep_first(scaled, end > first ? end - first : 0, -__builtin_inff());
+            store(it.scores + index * it.score_stride + first, scaled);
+            top = maximum(scaled, top);
+        }
+        store(tops + 16 * index, top);
     }
 }
 
-// acc[q][..] += weight of key k * value k, for k ascending; `vectors` vectors of dimensions from `column` on.
-template <int count, int vectors>
-FERMATA_INLINE void block_values(const float* values, std::size_t stride, std::size_t keys, const float* weights,
-                                 std::size_t weight_stride, float* acc) {
+template <std::uint8_t type, int count, int blocks, int fixed>
+static void scores_from(const attention_item& it, const std::byte* const (&keys)[blocks], std::size_t block,
+                        std::size_t query, float* tops) {
+    for (; query + count <= it.queries; query += count)
+        block_scores<type, count, blocks, fixed>(it, keys, block, query, tops);
+    if constexpr (count > 1) scores_from<type, count - 1, blocks, fixed>(it, keys, block, query, tops);
+}
+
+template <std::uint8_t type, int blocks>
+static void scores_of(const attention_item& it, const std::byte* const (&keys)[blocks], std::size_t block,
+                      std::size_t query, float* tops) {
+    if (it.head_width == 64) return scores_from<type, query_tile, blocks, 64>(it, keys, block, query, tops);
+    scores_from<type, query_tile, blocks, 0>(it, keys, block, query, tops);
+}
+
+// acc[q][..] += weight of key k * value k, for k ascending; `vectors` vectors of dimensions.
+template <std::uint8_t type, int count, int vectors>
+FERMATA_INLINE void block_values(const std::byte* values, std::size_t column, std::size_t value_stride, std::size_t keys,
+                                 const float* weights, std::size_t weight_stride, float* acc, std::size_t stride) {
     f32x16 a[count][vectors];
 #pragma GCC unroll 4
     for (int q = 0; q < count; ++q)
@@ -112,7 +150,8 @@ FERMATA_INLINE void block_values(const float* values, std::size_t stride, std::s
     for (std::size_t k = 0; k < keys; ++k) {
         f32x16 row[vectors];
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) row[v] = load(values + k * stride + 16 * v);
+        for (int v = 0; v < vectors; ++v)
+            row[v] = load_kv<type>(values, k * value_stride + column + 16 * static_cast<std::size_t>(v));
 #pragma GCC unroll 4
         for (int q = 0; q < count; ++q) {
             const f32x16 weight = broadcast(weights[static_cast<std::size_t>(q) * weight_stride + k]);
@@ -126,29 +165,29 @@ FERMATA_INLINE void block_values(const float* values, std::size_t stride, std::s
         for (int v = 0; v < vectors; ++v) store(acc + static_cast<std::size_t>(q) * stride + 16 * v, a[q][v]);
 }
 
-template <int count>
-static void block_values_all(const float* values, std::size_t stride, std::size_t keys, const float* weights,
-                             std::size_t weight_stride, float* acc) {
+template <std::uint8_t type, int count>
+static void block_values_all(const std::byte* values, std::size_t value_stride, std::size_t keys, const float* weights,
+                             std::size_t weight_stride, float* acc, std::size_t stride) {
     std::size_t column = 0;
     for (; column + 64 <= stride; column += 64)
-        block_values<count, 4>(values + column, stride, keys, weights, weight_stride, acc + column);
+        block_values<type, count, 4>(values, column, value_stride, keys, weights, weight_stride, acc + column, stride);
     for (; column < stride; column += 16)
-        block_values<count, 1>(values + column, stride, keys, weights, weight_stride, acc + column);
+        block_values<type, count, 1>(values, column, value_stride, keys, weights, weight_stride, acc + column, stride);
 }
 
 // A block of keys as float32 [width][16]: where it lies for f32, else converted into scratch.
 template <std::uint8_t type>
-static const float* key_block(const std::byte* data, std::size_t width, float* scratch) {
-    if constexpr (type == 0) return reinterpret_cast<const float*>(data);
+static const std::byte* widened_keys(const std::byte* data, std::size_t width, float* scratch) {
+    if constexpr (type == 0) return data;
     for (std::size_t i = 0; i < width; ++i) store(scratch + 16 * i, load_kv<type>(data, 16 * i));
-    return scratch;
+    return reinterpret_cast<const std::byte*>(scratch);
 }
 
 // A block of values as float32 [16][width rounded up to 16]; `keys` rows are read.
 template <std::uint8_t type>
-static const float* value_block(const std::byte* data, std::size_t width, std::size_t stride, std::size_t keys,
-                                float* scratch) {
-    if (type == 0 && width == stride) return reinterpret_cast<const float*>(data);
+static const std::byte* widened_values(const std::byte* data, std::size_t width, std::size_t stride, std::size_t keys,
+                                       float* scratch) {
+    if (type == 0 && width == stride) return data;
     for (std::size_t k = 0; k < keys; ++k) {
         std::size_t i = 0;
         for (; i + 16 <= width; i += 16) store(scratch + k * stride + i, load_kv<type>(data, k * width + i));
@@ -159,7 +198,7 @@ static const float* value_block(const std::byte* data, std::size_t width, std::s
             store(scratch + k * stride + i, load_kv<type>(tail, 0));
         }
     }
-    return scratch;
+    return reinterpret_cast<const std::byte*>(scratch);
 }
 
 FERMATA_INLINE const std::byte* block_at(const attention_item& it, std::size_t block, std::size_t offset) {
@@ -167,16 +206,45 @@ FERMATA_INLINE const std::byte* block_at(const attention_item& it, std::size_t b
     return it.pool + it.pages[page] * it.page_bytes + offset + inside * it.head_width * it.element_bytes;
 }
 
+// Asks for a block before it is needed: pages lie far apart, so the hardware's own guess ends at every page.
+FERMATA_INLINE void prefetch_block(const attention_item& it, std::size_t block, std::size_t blocks, std::size_t offset) {
+    if (block >= blocks) return;
+    const std::byte* data = block_at(it, block, offset);
+    for (std::size_t at = 0; at < 16 * it.head_width * it.element_bytes; at += 64) __builtin_prefetch(data + at);
+}
+
+inline constexpr std::size_t blocks_ahead = 4;
+
+// With few queries 16-bit keys and values are widened as they are used, else once a block into scratch.
+FERMATA_INLINE bool few(const attention_item& it) { return it.queries <= query_tile; }
+
+template <std::uint8_t type, int together>
+static void scores_of_blocks(const attention_item& it, std::size_t block, std::size_t query, float* tops) {
+    const std::byte* keys[together];
+#pragma GCC unroll 2
+    for (int b = 0; b < together; ++b) keys[b] = block_at(it, block + static_cast<std::size_t>(b), it.keys_offset);
+    if (type == 0 || few(it)) return scores_of<type, together>(it, keys, block, query, tops);
+#pragma GCC unroll 2
+    for (int b = 0; b < together; ++b)
+        keys[b] = widened_keys<type>(keys[b], it.head_width, it.block + static_cast<std::size_t>(b) * 16 * it.head_width);
+    scores_of<0, together>(it, keys, block, query, tops);
+}
+
 template <std::uint8_t type>
 static void all_scores(const attention_item& it, float* tops) {
     const std::size_t blocks = it.position[it.queries - 1] / 16 + 1;
     std::size_t from = 0;  // queries before it don't see the block
-    for (std::size_t b = 0; b < blocks; ++b) {
+    std::size_t b = 0;
+    for (std::size_t ahead = 0; ahead < blocks_ahead; ++ahead) prefetch_block(it, ahead, blocks, it.keys_offset);
+    for (; b + key_blocks <= blocks; b += key_blocks) {
+        for (std::size_t ahead = 0; ahead < key_blocks; ++ahead)
+            prefetch_block(it, b + ahead + blocks_ahead, blocks, it.keys_offset);
         while (it.position[from] < 16 * b) ++from;
-        const float* keys = key_block<type>(block_at(it, b, it.keys_offset), it.head_width, it.block);
-        std::size_t q = from;
-        for (; q + query_tile <= it.queries; q += query_tile) block_scores<query_tile>(it, keys, b, q, tops);
-        for (; q < it.queries; ++q) block_scores<1>(it, keys, b, q, tops);
+        scores_of_blocks<type, key_blocks>(it, b, from, tops);
+    }
+    for (; b < blocks; ++b) {
+        while (it.position[from] < 16 * b) ++from;
+        scores_of_blocks<type, 1>(it, b, from, tops);
     }
 }
 
@@ -192,35 +260,56 @@ static float softmax(float* scores, std::size_t blocks, float top) {
     return 1.0f / sum_tree(sums);
 }
 
+// The values of one block for queries from `query` on.
+template <std::uint8_t type>
+static void values_of_block(const attention_item& it, const std::byte* values, std::size_t value_stride,
+                            std::size_t block, std::size_t query, float* acc, std::size_t stride) {
+    const float* weights = it.scores + 16 * block;
+    const std::size_t ws = it.score_stride;
+    std::size_t q = query;
+    for (; q < it.queries && it.position[q] + 1 - 16 * block < 16; ++q)
+        block_values_all<type, 1>(values, value_stride, it.position[q] + 1 - 16 * block, weights + q * ws, ws,
+                                  acc + q * stride, stride);
+    for (; q + query_tile <= it.queries; q += query_tile)
+        block_values_all<type, query_tile>(values, value_stride, 16, weights + q * ws, ws, acc + q * stride, stride);
+    if constexpr (query_tile > 3)
+        for (; q + 3 <= it.queries; q += 3)
+            block_values_all<type, 3>(values, value_stride, 16, weights + q * ws, ws, acc + q * stride, stride);
+    if constexpr (query_tile > 2)
+        for (; q + 2 <= it.queries; q += 2)
+            block_values_all<type, 2>(values, value_stride, 16, weights + q * ws, ws, acc + q * stride, stride);
+    for (; q < it.queries; ++q)
+        block_values_all<type, 1>(values, value_stride, 16, weights + q * ws, ws, acc + q * stride, stride);
+}
+
 template <std::uint8_t type>
 static void all_values(const attention_item& it, std::size_t stride, float* acc) {
     const std::size_t blocks = it.position[it.queries - 1] / 16 + 1;
+    const bool direct = few(it) && it.head_width == stride;
     std::size_t from = 0;
     for (std::size_t b = 0; b < blocks; ++b) {
+        prefetch_block(it, b + blocks_ahead, blocks, it.values_offset);
         while (it.position[from] < 16 * b) ++from;
-        const std::size_t last = it.position[it.queries - 1] + 1 - 16 * b;
-        const std::size_t most = last < 16 ? last : 16;
-        const float* values = value_block<type>(block_at(it, b, it.values_offset), it.head_width, stride, most, it.block);
-        std::size_t q = from;
-        for (; q < it.queries && it.position[q] + 1 - 16 * b < 16; ++q)
-            block_values_all<1>(values, stride, it.position[q] + 1 - 16 * b, it.scores + q * it.score_stride + 16 * b,
-                                it.score_stride, acc + q * stride);
-        for (; q + query_tile <= it.queries; q += query_tile)
-            block_values_all<query_tile>(values, stride, 16, it.scores + q * it.score_stride + 16 * b, it.score_stride,
-                                acc + q * stride);
-        for (; q < it.queries; ++q)
-            block_values_all<1>(values, stride, 16, it.scores + q * it.score_stride + 16 * b, it.score_stride,
-                                acc + q * stride);
+        const std::byte* data = block_at(it, b, it.values_offset);
+        if (direct) {
+            values_of_block<type>(it, data, stride, b, from, acc, stride);
+            continue;
+        }
+        const std::size_t last = it.position[it.queries - 1] + std::size_t{1} - 16 * b;
+        const std::byte* values = widened_values<type>(data, it.head_width, stride, last < 16 ? last : 16, it.block);
+        values_of_block<0>(it, values, stride, b, from, acc, stride);
     }
 }
 
 template <std::uint8_t type>
 static void attention_as(const attention_item& it) {
     const std::size_t stride = (it.head_width + 15) / 16 * 16;
-    float* tops = it.block + 16 * stride;  // 16 floats a query, then the accumulators
+    float* tops = it.block + 32 * stride;  // 16 floats a query, then the accumulators
     float* acc = tops + 16 * it.queries;
     for (std::size_t q = 0; q < it.queries; ++q) store(tops + 16 * q, broadcast(-__builtin_inff()));
     all_scores<type>(it, tops);
+    const std::size_t blocks = it.position[it.queries - 1] / 16 + 1;
+    for (std::size_t b = 0; b < blocks_ahead; ++b) prefetch_block(it, b, blocks, it.values_offset);
     for (std::size_t q = 0; q < it.queries; ++q)
         tops[16 * q] = softmax(it.scores + q * it.score_stride, it.position[q] / 16 + 1, largest(load(tops + 16 * q)));
     for (std::size_t i = 0; i < it.queries * stride; i += 16) store(acc + i, zero());

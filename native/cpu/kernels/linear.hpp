@@ -193,7 +193,7 @@ static void integer_panels(const panels& m, const quantised_rows& x, const linea
     for (std::size_t p = first; p < last; ++p) {
         const std::byte* data = m.data + p * m.panel_bytes;
         const packed_panel<form> panel{data, data + m.quants_offset};
-        if (tile_rows_best > 1 && row_last - row_first >= 2 * tile_rows_best) {
+        if (tile_rows_best > 1 && row_last - row_first >= tile_rows_best * expand_from) {
             expand<form>(panel, m.inputs / 32, scratch);
             integer_panel<form>(expanded_panel<form>{scratch}, x, out, 16 * p, m.outputs, row_first, row_last);
         } else {

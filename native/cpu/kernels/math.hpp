@@ -80,14 +80,13 @@ static void quantise(const float* x, std::size_t inputs, std::int8_t* q, float* 
         const bool finite = most <= 3.402823466e38f;
         const bool plain = finite && most >= 1e-30f;
         const f32x16 factor = broadcast(plain ? 127.0f / most : 0.0f);
-        const i32x16 qlo = plain ? round_to_i32(multiply(lo, factor)) : broadcast_i32(0);
-        const i32x16 qhi = plain ? round_to_i32(multiply(hi, factor)) : broadcast_i32(0);
-        store_i8(q + 32 * b, qlo);
-        store_i8(q + 32 * b + 16, qhi);
-        const std::int32_t s0 = sum_i32(qlo), s1 = sum_i32(qhi);
+        // Without a usable scale the inputs, which may be NaN, don't count.
+        const i32x16 qlo = round_to_i32(plain ? multiply(lo, factor) : zero());
+        const i32x16 qhi = round_to_i32(plain ? multiply(hi, factor) : zero());
+        const std::int32_t s0 = store_i8(q + 32 * b, qlo), s1 = store_i8(q + 32 * b + 16, qhi);
         sum[2 * b] = s0;
         sum[2 * b + 1] = s1;
-        scale[b] = finite ? (plain ? most / 127.0f : 0.0f) : __builtin_nanf("");
+        scale[b] = finite ? (plain ? most * (1.0f / 127.0f) : 0.0f) : __builtin_nanf("");
         scaled_sum[b] = scale[b] * static_cast<float>(s0 + s1);
     }
 }

@@ -11,6 +11,8 @@
 namespace fermata::cpu::FERMATA_LEVEL {
 
 inline constexpr int tile_rows_best = 4;
+inline constexpr int expand_from = 2;
+inline constexpr int key_blocks = 1;
 inline constexpr int query_tile = 2;
 inline constexpr bool signed_bytes = true;
 
@@ -124,17 +126,12 @@ FERMATA_INLINE i32x16 round_to_i32(f32x16 a) {  // the rounding mode is never ch
     return {_mm256_cvtps_epi32(a.lo), _mm256_cvtps_epi32(a.hi)};
 }
 FERMATA_INLINE f32x16 to_float(i32x16 a) { return {_mm256_cvtepi32_ps(a.lo), _mm256_cvtepi32_ps(a.hi)}; }
-FERMATA_INLINE void store_i8(std::int8_t* p, i32x16 a) {
+FERMATA_INLINE std::int32_t store_i8(std::int8_t* p, i32x16 a) {
     const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
     const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
-}
-FERMATA_INLINE std::int32_t sum_i32(i32x16 a) {
-    const __m256i eight = _mm256_add_epi32(a.lo, a.hi);
-    __m128i four = _mm_add_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0x4e));
-    four = _mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1));
-    return _mm_cvtsi128_si32(four);
+    const __m128i sums = _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128());
+    return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums))) - 16 * 128;
 }
 FERMATA_INLINE float largest_magnitude(f32x16 a, f32x16 b) {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);

@@ -12,6 +12,8 @@
 namespace fermata::cpu::FERMATA_LEVEL {
 
 inline constexpr int tile_rows_best = 8;
+inline constexpr int expand_from = 1;
+inline constexpr int key_blocks = 2;
 inline constexpr int query_tile = 4;
 
 using f32x16 = __m512;
@@ -96,10 +98,12 @@ FERMATA_INLINE i32x16 round_to_i32(f32x16 a) {
     return {_mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
 }
 FERMATA_INLINE f32x16 to_float(i32x16 a) { return _mm512_cvtepi32_ps(a.v); }
-FERMATA_INLINE void store_i8(std::int8_t* p, i32x16 a) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
+FERMATA_INLINE std::int32_t store_i8(std::int8_t* p, i32x16 a) {
+    const __m128i bytes = _mm512_cvtepi32_epi8(a.v);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), bytes);
+    const __m128i sums = _mm_sad_epu8(_mm_xor_si128(bytes, _mm_set1_epi8(-128)), _mm_setzero_si128());
+    return _mm_cvtsi128_si32(_mm_add_epi32(sums, _mm_unpackhi_epi64(sums, sums))) - 16 * 128;
 }
-FERMATA_INLINE std::int32_t sum_i32(i32x16 a) { return _mm512_reduce_add_epi32(a.v); }
 FERMATA_INLINE float largest_magnitude(f32x16 a, f32x16 b) {
     const __m512i mask = _mm512_set1_epi32(0x7fffffff);
     const __m512i x = _mm512_and_si512(_mm512_castps_si512(a), mask), y = _mm512_and_si512(_mm512_castps_si512(b), mask);
@@ -137,11 +141,28 @@ inline constexpr bool signed_bytes = false;
 
 template <int rows, int bits, int first, int count>
 FERMATA_INLINE void tile_dot(const u8x64 (&w)[8], const std::int8_t* a, std::size_t stride, i32x16 (&acc)[rows]) {
+    if constexpr (rows <= 2) {  // two chains a row: one would wait for itself
+        i32x16 odd[rows];
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; ++r) odd[r].v = _mm512_setzero_si512();
+#pragma GCC unroll 4
+        for (int j = first; j < first + count; j += 2)
+#pragma GCC unroll 2
+            for (int r = 0; r < rows; ++r) {
+                const std::int8_t* x = a + static_cast<std::size_t>(r) * stride + 4 * j;
+                acc[r].v = _mm512_dpbusd_epi32(acc[r].v, w[j].v, four_inputs(x));
+                odd[r].v = _mm512_dpbusd_epi32(odd[r].v, w[j + 1].v, four_inputs(x + 4));
+            }
+#pragma GCC unroll 2
+        for (int r = 0; r < rows; ++r) acc[r].v = _mm512_add_epi32(acc[r].v, odd[r].v);
+    } else {
 #pragma GCC unroll 8
-    for (int j = first; j < first + count; ++j)
+        for (int j = first; j < first + count; ++j)
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; ++r)
-            acc[r].v = _mm512_dpbusd_epi32(acc[r].v, w[j].v, four_inputs(a + static_cast<std::size_t>(r) * stride + 4 * j));
+            for (int r = 0; r < rows; ++r)
+                acc[r].v =
+                    _mm512_dpbusd_epi32(acc[r].v, w[j].v, four_inputs(a + static_cast<std::size_t>(r) * stride + 4 * j));
+    }
 }
 #else
 // Pairs in 16 bits: 2 * (2^bits - 1) * 127 each, so 8, 4 or 2 of them add up without overflow (8 * 3810 = 30480,

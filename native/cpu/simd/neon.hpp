@@ -12,6 +12,8 @@
 namespace fermata::cpu::FERMATA_LEVEL {
 
 inline constexpr int tile_rows_best = 4;
+inline constexpr int expand_from = 2;
+inline constexpr int key_blocks = 1;
 inline constexpr int query_tile = 4;
 inline constexpr bool signed_bytes = true;
 
@@ -163,12 +165,10 @@ FERMATA_INLINE f32x16 to_float(i32x16 a) {
     FERMATA_QUARTERS r.v[i] = vcvtq_f32_s32(a.v[i]);
     return r;
 }
-FERMATA_INLINE void store_i8(std::int8_t* p, i32x16 a) {
+FERMATA_INLINE std::int32_t store_i8(std::int8_t* p, i32x16 a) {
     const int16x8_t lo = vcombine_s16(vmovn_s32(a.v[0]), vmovn_s32(a.v[1]));
     const int16x8_t hi = vcombine_s16(vmovn_s32(a.v[2]), vmovn_s32(a.v[3]));
     vst1q_s8(p, vcombine_s8(vmovn_s16(lo), vmovn_s16(hi)));
-}
-FERMATA_INLINE std::int32_t sum_i32(i32x16 a) {
     return vaddvq_s32(vaddq_s32(vaddq_s32(a.v[0], a.v[1]), vaddq_s32(a.v[2], a.v[3])));
 }
 FERMATA_INLINE float largest_magnitude(f32x16 a, f32x16 b) {

@@ -1,7 +1,8 @@
 // Sixteen lanes in plain C++: the definition that every other level must equal to the bit. Compiled twice, with and
 // without hardware fused multiply-add; both round once.
 //
-// The constants: tile_rows_best, query_tile: rows and queries handled together, as many as the registers hold.
+// The constants tile_rows_best, query_tile, key_blocks: rows, queries and blocks of keys handled together, as many as
+// the registers hold. expand_from: full tiles from which a panel is expanded first.
 //
 // The interface of all levels (simd/*.hpp), in namespace fermata::cpu::FERMATA_LEVEL:
 //   f32x16   load store load_first store_first broadcast zero add subtract multiply divide fma(a,b,c)=a*b+c
@@ -9,7 +10,7 @@
 //            keep_first(v,n,fill) sum_tree(8-4-2-1) largest load_f16 load_bf16 store_f16 store_bf16
 //            load_u8_floats load_i8_floats (16 small integers, exact)
 //            add_exponent(p,t): bits of p plus (bits of t shifted left by 23)
-//   i32x16   broadcast_i32 round_to_i32 to_float store_i8 sum_i32 largest_magnitude
+//   i32x16   broadcast_i32 round_to_i32 to_float store_i8 (values within +-127; returns their sum) largest_magnitude
 //   u8x64    load_u8 store_u8 low_bits<mask> shifted<n, mask> combine lane_byte<i>
 //   tile_dot<rows, bits, first, count>: integer products of 4 * count inputs. Where `signed_bytes` is set, weights of
 //            8 bits count as w - 128 there; elsewhere the caller takes 128 * (sum of inputs) off.
@@ -23,6 +24,8 @@
 namespace fermata::cpu::FERMATA_LEVEL {
 
 inline constexpr int tile_rows_best = 1;
+inline constexpr int expand_from = 1;
+inline constexpr int key_blocks = 1;
 inline constexpr int query_tile = 1;
 inline constexpr bool signed_bytes = false;
 
@@ -189,11 +192,13 @@ FERMATA_INLINE f32x16 to_float(i32x16 a) {
     FERMATA_LANES r.v[i] = static_cast<float>(a.v[i]);
     return r;
 }
-FERMATA_INLINE void store_i8(std::int8_t* p, i32x16 a) { FERMATA_LANES p[i] = static_cast<std::int8_t>(a.v[i]); }
-FERMATA_INLINE std::int32_t sum_i32(i32x16 a) {
-    std::int32_t s = 0;
-    FERMATA_LANES s += a.v[i];
-    return s;
+FERMATA_INLINE std::int32_t store_i8(std::int8_t* p, i32x16 a) {
+    std::int32_t sum = 0;
+    FERMATA_LANES {
+        p[i] = static_cast<std::int8_t>(a.v[i]);
+        sum += a.v[i];
+    }
+    return sum;
 }
 // The largest |x| of both, compared as integers, so that a NaN is larger than everything.
 FERMATA_INLINE float largest_magnitude(f32x16 a, f32x16 b) {
