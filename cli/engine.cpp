@@ -52,21 +52,6 @@ std::unique_ptr<model> load_file(const engine_options& options, const std::share
     }
 }
 
-std::string file_name(const std::string& model) {
-    if (is_oracle(model)) return model;
-    std::filesystem::path path(model);
-    if (!path.has_filename()) path = path.parent_path();
-    return path.filename().string();
-}
-
-// The name in /v1/models: the file's without its ending.
-std::string id_of(const std::string& model) {
-    if (is_oracle(model)) return "oracle";
-    const std::string name = file_name(model);
-    const std::string ending = ".gguf";
-    return name.size() > ending.size() && name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
-}
-
 std::uint64_t seed_of(const engine_options& options) {
     if (!options.seed.empty()) return std::stoull(options.seed);
     std::random_device source;
@@ -95,7 +80,7 @@ node_options node_options_of(const engine_options& options, const engine_extras&
     o.frontend.seed = seed_of(options);
     o.planning.rendering.now = local_now;
     o.text = text;
-    o.model_id = extras.model_id.empty() ? id_of(options.model) : extras.model_id;
+    o.model_id = extras.model_id.empty() ? model_id_of(options.model) : extras.model_id;
     o.model_root = file_name(options.model);
     o.caf_publish = extras.caf_port >= 0;
     if (o.caf_publish) {
@@ -152,6 +137,20 @@ std::unique_ptr<engine> start_node(node_options options, std::shared_ptr<const t
 }
 
 }  // namespace
+
+std::string file_name(const std::string& model) {
+    if (is_oracle(model)) return model;
+    std::filesystem::path path(model);
+    if (!path.has_filename()) path = path.parent_path();
+    return path.filename().string();
+}
+
+std::string model_id_of(const std::string& model) {
+    if (is_oracle(model)) return "oracle";
+    const std::string name = file_name(model);
+    const std::string ending = ".gguf";
+    return name.size() > ending.size() && name.ends_with(ending) ? name.substr(0, name.size() - ending.size()) : name;
+}
 
 std::unique_ptr<engine> start_engine(const engine_options& options, const engine_extras& extras) {
     set_up_log(options.log_level, options.log_json);

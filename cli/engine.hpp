@@ -33,6 +33,10 @@ struct engine_extras {
     bool progress = false;           // say on standard error what is being done
 };
 
+// Of a --model argument: the file's name, and the name in /v1/models (the file's without its ending).
+std::string file_name(const std::string& model);
+std::string model_id_of(const std::string& model);
+
 // Throws usage_error, model_error.
 std::unique_ptr<engine> start_engine(const engine_options& options, const engine_extras& extras);
 

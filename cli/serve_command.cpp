@@ -14,6 +14,7 @@
 #include "cli/options.hpp"
 #include "cli/resident.hpp"
 #include "frontend/http/server.hpp"
+#include "frontend/late_gateway.hpp"
 
 namespace fermata::cli {
 namespace {
@@ -74,18 +75,30 @@ void end_at_next_signal(const sigset_t& signals) {
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
+// What /v1/models can say while the model is loading.
+model_card card_before_loading(const serve_options& options) {
+    model_card card;
+    card.root = file_name(options.engine.model);
+    card.id = options.model_id.empty() ? model_id_of(options.engine.model) : options.model_id;
+    return card;
+}
+
 int serve(const serve_options& options) {
     check(options);
     set_up_log(options.engine.log_level, options.engine.log_json);
     const http::server_options http_options = http_options_of(options);
     const sigset_t signals = block_signals();
-    const auto node = start_engine(options.engine, {.model_id = options.model_id,
-                                                    .caf_port = options.caf_port,
-                                                    .caf_host = options.host,
-                                                    .progress = true});
-    print_plan(*node);
-    http::server server(http_options, node->door());
+    // Listening comes first: a port in use is said before a long load, and probes see a node that loads.
+    std::unique_ptr<engine> node;
+    late_gateway door(card_before_loading(options));
+    http::server server(http_options, door);
     server.start();
+    node = start_engine(options.engine, {.model_id = options.model_id,
+                                         .caf_port = options.caf_port,
+                                         .caf_host = options.host,
+                                         .progress = true});
+    print_plan(*node);
+    door.open(node->door());
     spdlog::info("http://{}:{}", options.host, server.port());
     if (node->caf_port() != 0) spdlog::info("CAF endpoint {}:{}", options.host, node->caf_port());
 

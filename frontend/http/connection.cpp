@@ -38,7 +38,11 @@ connection::connection(socket_type socket, connection_host host, std::function<v
       options_(host.shared->options),
       gone_(std::move(gone)) {}
 
-connection::~connection() { gone_(this); }
+connection::~connection() {
+    if (exchange_ && !closed_) exchange_->left();  // a handler threw: what it had begun is not left running
+    release_body();
+    gone_(this);
+}
 
 void connection::start() {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {

@@ -220,6 +220,7 @@ void connection::close(bool client_left) {
         exchange_->left();
         auto& record = exchange_->record;
         if (!response_done_) {
+            if (!client_left) shared_.cut_short.fetch_add(1);
             if (client_left) shared_.numbers.clients_left.fetch_add(1, std::memory_order_relaxed);
             if (record.status == 0) shared_.numbers.count(client_left ? 499 : 503);
             record.status = client_left ? 499 : record.status == 0 ? 503 : record.status;

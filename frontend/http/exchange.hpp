@@ -1,6 +1,7 @@
 // One request being answered over time: a generation, or a question to the text layer. Lives on its connection's strand.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,7 @@ struct service {
     server_options options;
     gateway& node;
     http_numbers numbers;
+    std::atomic<std::size_t> cut_short{0};  // answers that stop() ended
     std::string salt;  // makes answer ids differ between two lives of a node
     service(server_options o, gateway& n) : options(std::move(o)), node(n) {}
 };

@@ -83,6 +83,18 @@ struct server::state {
         if (shared.options.warn) shared.options.warn(line);
     }
 
+    // An exception (no memory) costs the connection whose handler threw it, not the server.
+    void run() {
+        while (true) {
+            try {
+                context.run();
+                return;
+            } catch (std::exception const& e) {
+                warn(std::string("a connection was dropped: ") + e.what());
+            }
+        }
+    }
+
     std::vector<tcp::endpoint> resolve() {
         auto const& o = shared.options;
         boost::system::error_code error;
@@ -195,8 +207,7 @@ void server::start() {
     if (s.listeners.empty())
         throw listen_error("--host " + s.shared.options.host + " is no address of this machine");
     for (auto& each : s.listeners) s.accept(*each);
-    for (unsigned i = 0; i < std::max(1u, s.shared.options.threads); ++i)
-        s.threads.emplace_back([&s] { s.context.run(); });
+    for (unsigned i = 0; i < std::max(1u, s.shared.options.threads); ++i) s.threads.emplace_back([&s] { s.run(); });
 }
 
 std::uint16_t server::port() const noexcept { return state_->port; }
@@ -216,14 +227,10 @@ std::size_t server::stop(std::chrono::milliseconds grace) {
             listener.acceptor.close(ignored);
             listener.pause.cancel();
         });
-    std::size_t cut_short = 0;
     if (!s.threads.empty()) {
         for (auto const& c : s.connections()) c->finish_and_close();
         if (!s.wait_until_empty(grace)) {
-            auto rest = s.connections();
-            cut_short = rest.size();
-            for (auto const& c : rest) c->close_now();
-            rest.clear();
+            for (auto const& c : s.connections()) c->close_now();
         }
         s.background->join();  // bodies being parsed; their connections are closed
         s.wait_until_empty(std::chrono::seconds(10));
@@ -232,7 +239,7 @@ std::size_t server::stop(std::chrono::milliseconds grace) {
     for (auto& thread : s.threads) thread.join();
     s.threads.clear();
     s.background.reset();
-    return cut_short;
+    return s.shared.cut_short.load();
 }
 
 }  // namespace fermata::http

@@ -8,6 +8,7 @@
 
 #include "fake_gateway.hpp"
 #include "frontend/http/server.hpp"
+#include "frontend/late_gateway.hpp"
 #include "raw_client.hpp"
 
 using namespace fermata;
@@ -454,6 +455,35 @@ TEST_CASE("connections beyond the limit are told so; the count comes back") {  /
         b.close();
         while (s.server.numbers().connections.load() != 0) std::this_thread::yield();
     }
+}
+
+TEST_CASE("a server without its node yet answers that the model is loading, then serves") {
+    fake_gateway node;
+    node.behaviour = answering("here");
+    model_card card;
+    card.id = "tiny";
+    late_gateway late(card);
+    http::server server(small_options(), late);
+    server.start();
+    raw_client c(server.port());
+    auto const ask = [&](std::string const& text) {
+        c.send(text);
+        return c.read_response();
+    };
+    CHECK(ask(request_text("GET", "/health")).status == 503);
+    CHECK(ask(request_text("GET", "/ready")).body.find("loading") != std::string::npos);
+    CHECK(ask(request_text("GET", "/metrics")).status == 200);
+    for (auto const& body : {chat, chat_stream}) {
+        auto const r = ask(post("/v1/chat/completions", body));
+        CHECK(r.status == 503);
+        CHECK(r.has("Retry-After: 1"));
+        CHECK(json::parse(r.body)["error"]["code"] == "loading");
+    }
+    CHECK(ask(post("/tokenize", R"({"prompt":"x"})")).status == 503);
+    late.open(node);
+    CHECK(ask(request_text("GET", "/health")).status == 200);
+    CHECK(ask(post("/v1/chat/completions", chat)).status == 200);
+    CHECK(json::parse(ask(request_text("GET", "/v1/models")).body)["data"][0]["max_model_len"] == 4096);
 }
 
 TEST_CASE("stop: what is under way may end, then it is cut short") {
