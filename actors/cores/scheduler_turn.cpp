@@ -121,7 +121,7 @@ bool scheduler::settle_room(time_ns now, commands& out) {
             return ask_victims(static_cast<std::uint32_t>(std::max<std::int64_t>(missing, 0)), slots, out);
         const auto reserve = static_cast<std::int64_t>(options_.tau_low * room_.pages_total);
         if (!victims_ && missing + reserve > 0 && room_.pages_cached > 0 && optional_left && barren_view_ != view_)
-            return ask_victims(static_cast<std::uint32_t>(missing + reserve), 0, out);  // in the background (Q1)
+            return ask_victims(static_cast<std::uint32_t>(missing + reserve + reserve / 2), 0, out);  // in the background (Q1)
         const auto rest = cover_residents(room_.pages_free + (victims_ ? victims_->pages : 0), now);
         if (rest && fit_tries(*rest)) break;
         victims_.reset();  // what was given up needs no room: the question changes

@@ -1,5 +1,6 @@
 #include "observer.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -47,7 +48,12 @@ void observer::on_deliver(const envelope& m) {
             require(each.outcome == bind_outcome::bound || each.outcome == bind_outcome::stale, "a strange notice");
             copying_.erase(each.who);
             stale += each.outcome == bind_outcome::stale;
-            if (choice_record* c = of(each.who); c && each.outcome == bind_outcome::stale) c->bound = c->ran;
+            choice_record* c = of(each.who);
+            if (!c) continue;
+            if (each.outcome == bind_outcome::stale) c->bound = c->ran;
+            c->running = each.outcome == bind_outcome::bound;
+            c->frontier = each.position.value;
+            c->plans_without = 0;
         }
     }
 }
@@ -60,6 +66,7 @@ void observer::on_plan(const cycle_plan& plan) {
     require(tokens <= scenario_.node.device.batch_tokens, "D5: more tokens than batch_tokens in a unit");
     for (const ticket who : plan.decodes) fold(who.value);
     drops += plan.drops.size();
+    check_fairness(plan);
     for (const auto& each : plan.drops) fold(each.value);
     for (const ticket who : plan.pauses) {
         fold(who.value);
@@ -73,6 +80,8 @@ void observer::on_plan(const cycle_plan& plan) {
     bool resumes = false;
     for (const bind_order& each : plan.binds) {
         fold(each.who.value), fold(each.where.value), fold(each.source ? each.source->value : 0), fold(each.source_tokens.value);
+        for (const checkpoint_id drop : plan.drops)
+            require(drop != each.source, "K3: a source is dropped in the plan that binds it");
         if (each.spec) {
             tickets_[each.who] = {each.spec->request.value, each.spec->choice};
             choices.at(tickets_[each.who]).who = each.who;
@@ -91,21 +100,46 @@ void observer::on_done(const cycle_done& done) {
     require(!done.device_failed, "the device failed: " + done.error);
     for (auto& each : choices) each.second.short_now = false;
     for (const shortage& each : done.shortages)
-        if (choice_record* c = of(each.who)) c->short_now = true;
-    for (const pause_result& each : done.pauses) ++pauses, paused_.insert(each.who);
+        if (choice_record* c = of(each.who)) c->short_now = c->waits_short = true;
+    for (const pause_result& each : done.pauses) {
+        ++pauses;
+        paused_.insert(each.who);
+        if (choice_record* c = of(each.who)) c->running = false;
+    }
     for (const bind_result& each : done.binds) {
         require(each.outcome != bind_outcome::refused, "Program refused a bind: " + each.text);
         stale += each.outcome == bind_outcome::stale;
         if (each.outcome == bind_outcome::copying) copying_.insert(each.who);
-        if (each.outcome == bind_outcome::bound || each.outcome == bind_outcome::copying) on_bound(each.who);
+        if (each.outcome == bind_outcome::bound || each.outcome == bind_outcome::copying) on_bound(each);
     }
     for (const row_result& each : done.rows) on_row(each);
 }
 
-void observer::on_bound(ticket who) {
+// Every row that holds a token is in every unit, and no prefill waits for more than one chunk of each other lane.
+void observer::check_fairness(const cycle_plan& plan) {
+    std::set<ticket> served(plan.decodes.begin(), plan.decodes.end());
+    for (const auto& each : plan.prefills) served.insert(each.who);
+    served.insert(plan.pauses.begin(), plan.pauses.end());
+    served.insert(plan.cancels.begin(), plan.cancels.end());
+    for (const auto& [who, k] : tickets_) {
+        choice_record& c = choices.at(k);
+        if (c.ended || !c.running || c.waits_short) continue;
+        c.plans_without = served.contains(who) ? 0 : c.plans_without + 1;
+        const bool decodes = !c.got.tokens.empty() && c.frontier == c.reached;
+        require(c.plans_without <= (decodes ? 0 : scenario_.node.device.max_concurrency),
+                "fault 73: " + name(k) + (decodes ? " decodes and is left out of a unit" : " gets no chunk"));
+    }
+}
+
+void observer::on_bound(const bind_result& bind) {
+    const ticket who = bind.who;
     paused_.erase(who);
     choice_record* c = of(who);
     require(c != nullptr, "an unknown sequence was bound");
+    c->running = bind.outcome == bind_outcome::bound;
+    c->frontier = bind.position.value;
+    c->waits_short = false;
+    c->plans_without = 0;
     if (c->ended) return;
     c->bound = true;
     if (std::exchange(c->counted, true)) return;
@@ -130,6 +164,10 @@ void observer::on_row(const row_result& row) {
     require(row.finish != finish_reason::error, "a row failed: " + row.error);
     fold(row.frontier.value), fold(static_cast<std::uint64_t>(row.token)), fold(std::bit_cast<std::uint32_t>(row.logprob));
     c->ran = true;
+    c->waits_short = false;
+    c->frontier = row.frontier.value;
+    c->reached = std::max(c->reached, c->frontier);
+    if (row.finish != finish_reason::none) c->running = false;
     const std::uint64_t fresh = (row.computed - row.replayed).value;
     total_replayed_ += row.replayed.value;
     c->replayed += row.replayed.value;

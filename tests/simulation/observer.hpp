@@ -1,5 +1,5 @@
 // Watches the bus and holds the node to rules that can be seen from outside: bounded bypass (E1), batch size (D5),
-// who is paused and who resumes (M2, M4), exactly one end a choice (O1), usage and counters (O2). It keeps books of
+// who is paused and who resumes (M2, M4), nobody left out of a unit (fault 73), exactly one end a choice (O1), usage and counters (O2). It keeps books of
 // its own and shares no code with what it checks. Throws `broken_node`.
 #pragma once
 
@@ -22,7 +22,11 @@ struct choice_record {
     bool bound = false, counted = false, ran = false, ended = false;
     std::uint32_t overtaken = 0;
     std::uint64_t prompt_computed = 0, replayed = 0;
-    bool short_now = false;
+    bool short_now = false;     // in the last answer
+    bool waits_short = false;   // since its last row
+    bool running = false;       // bound, not copying, not paused
+    std::uint32_t frontier = 0, reached = 0;
+    std::uint32_t plans_without = 0;  // a chunk, while it could have had one
     answer got;
     failure_kind failure = failure_kind::none;
     sequence_usage usage;
@@ -48,7 +52,8 @@ public:
 private:
     void on_plan(const cycle_plan& plan);
     void on_done(const cycle_done& done);
-    void on_bound(ticket who);
+    void on_bound(const bind_result& bind);
+    void check_fairness(const cycle_plan& plan);
     void on_row(const row_result& row);
     void on_outputs(const outputs& rows);
     void end(choice_record& choice, const choice_output& row);
