@@ -23,6 +23,7 @@ choice_record* observer::of(ticket who) {
 void observer::on_send(const envelope& m) {
     fold(static_cast<std::uint64_t>(m.due));
     fold(static_cast<std::uint64_t>(m.from) * 64 + static_cast<std::uint64_t>(m.to) * 8 + m.message.index());
+    on_question(m);
     if (const auto* plan = std::get_if<cycle_plan>(&m.message)) on_plan(*plan);
     if (const auto* result = std::get_if<enqueue_result>(&m.message)) {
         const auto found = announced_.find(result->request.value);
@@ -41,7 +42,61 @@ void observer::on_send(const envelope& m) {
     if (std::holds_alternative<copy_order>(m.message) && m.to == peer::transfer) ++copies;
 }
 
+// One question or plan of the Scheduler at a time; ResourceManager's answers are checked against the question.
+void observer::on_question(const envelope& m) {
+    if (m.from == peer::scheduler && (m.to == peer::resources || m.to == peer::program)) {
+        ++exchanges_;
+        require(exchanges_ == 1, "D6: a second decision while an answer is awaited");
+        if (const auto* a = std::get_if<choose_source>(&m.message)) source_question_ = *a;
+        if (const auto* b = std::get_if<choose_victims>(&m.message)) victims_question_ = *b;
+    }
+    if (const auto* point = std::get_if<checkpoint_published>(&m.message)) published_[point->checkpoint] = *point;
+    if (const auto* a = std::get_if<source_chosen>(&m.message)) on_source(*a);
+    if (const auto* b = std::get_if<victims_chosen>(&m.message)) on_victims(*b);
+}
+
+void observer::on_source(const source_chosen& a) const {
+    const choose_source& q = *source_question_;
+    require(a.turn == q.turn && a.who == q.who, "an answer to another question");
+    if (!a.source) return require(a.position.value == 0, "root has position 0");
+    const auto& points = q.view->points;
+    require(std::any_of(points.begin(), points.end(), [&](const point_view& p) { return p.checkpoint == a.source; }),
+            "F1: a source that isn't in the picture");
+    const checkpoint_published& point = published_.at(*a.source);
+    const std::uint32_t n = a.position.value;
+    require(n > 0 && n <= q.limit.value && n <= point.coverage.value, "A3: a position beyond match, coverage or limit");
+    require(!point.exact_only || n == point.coverage.value, "A3: an exact point at another position");
+    require(q.tokens.part(0, n) == point.tokens.part(0, n), "A4: a source with other tokens");
+}
+
+void observer::on_victims(const victims_chosen& a) const {
+    const choose_victims& q = *victims_question_;
+    const auto frees = [&](auto&& goes) {
+        std::map<page_id, bool> all;  // free afterwards
+        std::uint32_t pages = 0, slots = 0;
+        for (const point_view& p : q.view->points) {
+            slots += goes(p.checkpoint) && p.exact_only;
+            for (std::size_t i = 0; i < p.pages.size(); ++i) {
+                auto [it, first] = all.emplace(p.pages[i], true);
+                it->second = it->second && goes(p.checkpoint) && p.other_holders[i] == 0;
+            }
+        }
+        for (const auto& each : all) pages += each.second;
+        return std::pair{pages, slots};
+    };
+    const auto in = [](const std::vector<checkpoint_id>& list, checkpoint_id id) {
+        return std::find(list.begin(), list.end(), id) != list.end();
+    };
+    for (const checkpoint_id id : a.drops) require(!in(q.keep, id), "K3: a source being bound is offered");
+    const auto [pages, slots] = frees([&](checkpoint_id id) { return in(a.drops, id); });
+    require(pages == a.pages && slots == a.state_slots, "K2: the victims free something else than promised");
+    const auto [pages_most, slots_most] = frees([&](checkpoint_id id) { return !in(q.keep, id); });
+    require(a.enough == (pages >= q.pages && slots >= q.state_slots), "K2: enough or not?");
+    require(a.enough == (pages_most >= q.pages && slots_most >= q.state_slots), "K2: more could have been offered");
+}
+
 void observer::on_deliver(const envelope& m) {
+    if (m.to == peer::scheduler && (std::holds_alternative<cycle_done>(m.message) || m.from == peer::resources)) --exchanges_;
     if (const auto* done = std::get_if<cycle_done>(&m.message)) on_done(*done);
     if (const auto* notice = std::get_if<program_notice>(&m.message)) {
         for (const bind_result& each : notice->binds) {

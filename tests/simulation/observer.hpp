@@ -1,11 +1,13 @@
 // Watches the bus and holds the node to rules that can be seen from outside: bounded bypass (E1), batch size (D5),
-// who is paused and who resumes (M2, M4), nobody left out of a unit (fault 73), exactly one end a choice (O1), usage and counters (O2). It keeps books of
+// who is paused and who resumes (M2, M4), nobody left out of a unit (fault 73), one exchange at a
+// time (D6), what ResourceManager answers (A4, K2, K3), exactly one end a choice (O1), usage and counters (O2). It keeps books of
 // its own and shares no code with what it checks. Throws `broken_node`.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -50,6 +52,9 @@ public:
     std::uint64_t pauses = 0, bypasses = 0, reuses = 0, copies = 0, stale = 0, cycles = 0, drops = 0, rejected = 0;
 
 private:
+    void on_question(const envelope& m);
+    void on_source(const source_chosen& answer) const;
+    void on_victims(const victims_chosen& answer) const;
     void on_plan(const cycle_plan& plan);
     void on_done(const cycle_done& done);
     void on_bound(const bind_result& bind);
@@ -68,6 +73,10 @@ private:
     std::map<std::uint64_t, enqueue> announced_;
     std::map<ticket, key> tickets_;
     std::set<ticket> paused_, copying_;
+    std::map<checkpoint_id, checkpoint_published> published_;
+    std::optional<choose_source> source_question_;
+    std::optional<choose_victims> victims_question_;
+    int exchanges_ = 0;  // Scheduler's, under way
     std::uint64_t total_prefill_ = 0, total_generated_ = 0, total_replayed_ = 0, total_reused_ = 0, total_prompt_ = 0;
 };
 
