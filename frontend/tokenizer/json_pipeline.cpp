@@ -44,6 +44,10 @@ auto with_pattern(const json_place& from, const Literal& literal, const Expressi
     from.fail("a pattern is {\"String\": ...} or {\"Regex\": ...}");
 }
 
+// The step Whitespace is \w+|[^\w\s]+, but with the \w of another library: that one counts the two joiners.
+constexpr std::string_view whitespace_words =
+    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}]+|[^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200c}\x{200d}\s]+)";
+
 class normalizer_reader {
 public:
     void read(const json_place& from) {
@@ -89,17 +93,23 @@ public:
             for (std::size_t i = 0; i < list.items(); ++i) read(list.at(i));
             return;
         }
-        if (byte_level_) from.refuse("a pre_tokenizer after ByteLevel is not supported");
         if (type == "ByteLevel") {
+            if (byte_level_) from.refuse("ByteLevel twice is not supported");
             byte_level(from);
-        } else {
+        } else if (!byte_level_) {
             steps_.push_back(one(from, type));
+        } else {
+            after_.push_back(split_in_alphabet(one(from, type)));
         }
     }
 
     void finish(const json_place& from) {
         if (!byte_level_) from.refuse("there is no ByteLevel step; only byte-level BPE is supported");
+        // With a space put before each piece, what comes after sees that space too.
+        auto& last = parts_.prefix_space ? after_space_ : steps_;
+        last.insert(last.end(), after_.begin(), after_.end());
         parts_.split = splitter(std::move(steps_));
+        parts_.split_after_prefix = splitter(std::move(after_space_));
     }
 
 private:
@@ -107,12 +117,7 @@ private:
         byte_level_ = true;
         const bool splits = from["use_regex"].flag_or(true);
         parts_.prefix_space = from["add_prefix_space"].flag_or(true);
-        if (!splits) return;
-        if (parts_.prefix_space) {
-            parts_.split_after_prefix = splitter({split_gpt2()});
-        } else {
-            steps_.push_back(split_gpt2());
-        }
+        if (splits) (parts_.prefix_space ? after_space_ : steps_).push_back(split_gpt2());
     }
 
     static split_step_pointer one(const json_place& from, const std::string& type) {
@@ -129,13 +134,13 @@ private:
         }
         if (type == "Punctuation") return split_characters(character_set::punctuation, behaviour_of(from["behavior"]));
         if (type == "WhitespaceSplit") return split_characters(character_set::space, delimiter::removed);
-        if (type == "Whitespace") return split_regex(R"(\w+|[^\w\s]+)", delimiter::removed, true);
+        if (type == "Whitespace") return split_regex(whitespace_words, delimiter::removed, true);
         if (type == "CharDelimiterSplit") return split_literal(from["delimiter"].text(), delimiter::removed, false);
         from.refuse("pre_tokenizer '" + shown(type) + "' is not supported");
     }
 
     tokenizer::parts& parts_;
-    std::vector<split_step_pointer> steps_;
+    std::vector<split_step_pointer> steps_, after_space_, after_;
     bool byte_level_ = false;
 };
 

@@ -10,7 +10,7 @@ namespace fermata::text {
 
 void read_normalizer(const json_place& from, tokenizer::parts& parts);
 
-// Must contain ByteLevel, and last: else this is no byte-level tokenizer and unsupported_tokenizer is thrown.
+// Must contain ByteLevel: else this is no byte-level tokenizer and unsupported_tokenizer is thrown.
 void read_pre_tokenizer(const json_place& from, tokenizer::parts& parts);
 
 // What is put around a text. `find`: the id of a token by its text, no_token if there is none.

@@ -13,6 +13,11 @@
 
 namespace fermata::text {
 
+inline constexpr std::size_t json_depth_max = 64;
+
+// "line 3, column 14" of a byte counted from 1, as JSON errors count.
+std::string json_position(std::string_view text, std::size_t byte);
+
 // Parses an untrusted file: at most 64 levels deep, valid UTF-8. Throws tokenizer_error with line and column.
 nlohmann::json parse_json_file(std::string_view text, std::string_view file_name);
 

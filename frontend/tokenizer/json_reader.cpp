@@ -8,6 +8,7 @@
 #include "frontend/tokenizer/byte_alphabet.hpp"
 #include "frontend/tokenizer/json_pipeline.hpp"
 #include "frontend/tokenizer/json_place.hpp"
+#include "frontend/tokenizer/json_tables.hpp"
 #include "frontend/tokenizer/tokenizer_parts.hpp"
 
 namespace fermata::text {
@@ -23,8 +24,8 @@ class json_reader {
 public:
     explicit json_reader(const tokenizer_files& files)
         : files_(files),
-          json_(parse_json_file(files.tokenizer_json, "tokenizer.json")),
-          root_(json_, file_name),
+          json_(read_tokenizer_json(files.tokenizer_json)),
+          root_(json_.rest, file_name),
           parts_(std::make_unique<tokenizer::parts>()) {}
 
     std::unique_ptr<tokenizer::parts> read() {
@@ -58,7 +59,7 @@ private:
         if (!type.is_null() && type.text() != "BPE") {
             type.refuse("tokenizer '" + shown(type.text()) + "' is not supported; only byte-level BPE is");
         }
-        if (type.is_null() && model["merges"].is_null()) model.refuse("it has no merges; only byte-level BPE is supported");
+        if (type.is_null() && !json_.has_merges) model.refuse("it has no merges; only byte-level BPE is supported");
         if (model["byte_fallback"].flag_or(false)) {
             model["byte_fallback"].refuse("tokenizer 'BPE with byte fallback' (SentencePiece) is not supported");
         }
@@ -81,17 +82,19 @@ private:
     }
 
     void read_vocabulary(const json_place& vocab) {
-        if (!vocab.value().is_object()) vocab.fail("an object of tokens and their ids is expected");
-        const std::size_t count = vocab.value().size();
+        if (!json_.has_vocabulary) vocab.fail("an object of tokens and their ids is expected");
+        const std::size_t count = json_.ids.size();
         if (count == 0) vocab.fail("it is empty");
-        if (count > tokens_max) vocab.fail(too_many("tokens", count, tokens_max));
         // Ids may leave holes, but a table by id must not grow beyond reason.
         id_limit_ = std::min(tokens_max, 4 * count + 65536);
-        for (const auto& [text, id] : vocab.value().items()) {
-            const json_place place(id, vocab.where() + "['" + shown(text) + "']");
-            entry& e = entry_at(place.number_below(id_limit_));
-            if (e.in_model) place.fail("the id " + id.dump() + " belongs to '" + shown(e.text) + "' too");
-            e = {text, true, false};
+        for (std::size_t i = 0; i < count; ++i) {
+            const std::string_view text = json_.texts[i];
+            const std::uint64_t id = json_.ids[i];
+            const auto fail = [&](const std::string& what) { json_place(json_.rest, vocab.where() + "['" + shown(text) + "']").fail(what); };
+            if (id >= id_limit_) fail(std::to_string(id) + " is too large; less than " + std::to_string(id_limit_) + " is expected");
+            entry& e = entry_at(static_cast<std::size_t>(id));
+            if (e.in_model) fail("the id " + std::to_string(id) + " belongs to '" + shown(e.text) + "' too");
+            e = {std::string(text), true, false};
         }
         index_texts();
     }
@@ -257,41 +260,24 @@ private:
         return index;
     }
 
-    // A merge is "left right" or ["left", "right"].
-    static std::pair<std::string_view, std::string_view> merge_at(const json_place& item) {
-        const json& value = item.value();
-        if (value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string()) {
-            return {value[0].get_ref<const std::string&>(), value[1].get_ref<const std::string&>()};
-        }
-        if (value.is_string()) {
-            const std::string_view line = value.get_ref<const std::string&>();
-            const auto space = line.find(' ');
-            if (space != line.npos && line.find(' ', space + 1) == line.npos) return {line.substr(0, space), line.substr(space + 1)};
-        }
-        item.fail("two tokens are expected, as a list or with a space between");
-    }
-
     merge_table read_merges(const json_place& list, std::size_t prefix_bytes) const {
-        const std::size_t count = list.items();
-        if (count > merges_max) list.fail(too_many("merges", count, merges_max));
+        if (!json_.has_merges) list.fail("a list is expected");
+        const std::size_t count = json_.merges.size() / 2;
         merge_table merges(count);
         std::string joined;
         for (std::size_t i = 0; i < count; ++i) {
-            const json_place item(list.value()[i], list.where());
-            const auto numbered = [&] { return json_place(list.value()[i], list.where() + "[" + std::to_string(i) + "]"); };
-            const auto [left, right] = well_formed(item.value()) ? merge_at(item) : merge_at(numbered());
-            if (right.size() < prefix_bytes) numbered().fail("'" + shown(right) + "' lacks the prefix of continued words");
+            const std::string_view left = json_.merges[2 * i], right = json_.merges[2 * i + 1];
+            const auto fail = [&](const std::string& what) { json_place(json_.rest, list.where() + "[" + std::to_string(i) + "]").fail(what); };
+            if (right.size() < prefix_bytes) fail("'" + shown(right) + "' lacks the prefix of continued words");
             joined.assign(left).append(right.substr(prefix_bytes));
             const token_id l = id_in_model(left), r = id_in_model(right), result = id_in_model(joined);
-            for (const auto& [id, text] : {std::pair{l, left}, std::pair{r, right}, std::pair{result, std::string_view(joined)}}) {
-                if (id == no_token) numbered().fail("'" + shown(text) + "' is no token");
-            }
+            if (l == no_token) fail("'" + shown(left) + "' is no token");
+            if (r == no_token) fail("'" + shown(right) + "' is no token");
+            if (result == no_token) fail("'" + shown(joined) + "' is no token");
             merges.insert(l, r, {static_cast<std::uint32_t>(i), result});
         }
         return merges;
     }
-
-    static bool well_formed(const json& merge) { return merge.is_string() || merge.is_array(); }
 
     void apply_config() {
         const auto named = [this](const char* name) {
@@ -361,7 +347,8 @@ private:
     static token_id end_at(const json_place& from) { return static_cast<token_id>(from.number_below(std::uint64_t{1} << 31)); }
 
     const tokenizer_files& files_;
-    json json_, config_, special_map_;
+    tokenizer_json json_;
+    json config_, special_map_;
     json_place root_;
     std::unique_ptr<tokenizer::parts> parts_;
     std::size_t id_limit_ = 0;

@@ -67,6 +67,7 @@ constexpr std::array<code_point_range, 46> younger_than_unicode_9{{
     {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF}, {0x1E4EC, 0x1E4EF}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}}};
 
 bool stays_as_it_is(char32_t code) {
+    if (code < younger_than_unicode_9.front().first) return false;
     const auto after = std::upper_bound(younger_than_unicode_9.begin(), younger_than_unicode_9.end(), code,
                                         [](char32_t c, const code_point_range& range) { return c < range.first; });
     return after != younger_than_unicode_9.begin() && code <= std::prev(after)->last;
@@ -309,7 +310,7 @@ normalizing_step_pointer normalize_strip(bool left, bool right) { return std::ma
 
 normalizing_step_pointer normalize_strip_accents() {
     return by_character([](char32_t code, std::string&) {
-        return utf8proc_category(static_cast<utf8proc_int32_t>(code)) == UTF8PROC_CATEGORY_MN;
+        return (classes_of(code) & category::mark) != 0 && !stays_as_it_is(code);
     });
 }
 

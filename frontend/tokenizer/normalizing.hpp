@@ -52,7 +52,7 @@ normalizing_step_pointer normalize_replace(std::string_view literal, std::string
 normalizing_step_pointer normalize_replace_regex(std::string_view expression, std::string_view with);
 normalizing_step_pointer normalize_prepend(std::string_view what);  // nothing to an empty text
 normalizing_step_pointer normalize_strip(bool left, bool right);
-normalizing_step_pointer normalize_strip_accents();  // drops nonspacing marks
+normalizing_step_pointer normalize_strip_accents();  // drops combining marks
 
 class normalizer {
 public:

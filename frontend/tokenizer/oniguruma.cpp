@@ -15,13 +15,16 @@ namespace {
 constexpr std::string_view space_members =
     "\\x09-\\x0d\\x20\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}";
 constexpr std::string_view hexadecimal_members = "0-9a-fA-F";
+// PCRE2's own \w leaves out marks, and its \b goes by it. Oniguruma's counts six numbers of Latin-1 besides.
+constexpr std::string_view word_members =
+    "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}";
 
 struct renamed_property {
     std::string_view theirs, ours;
 };
 
 // Long names and POSIX names of properties; general categories of one or two letters are the same in both.
-constexpr std::array<renamed_property, 14> renamed_properties{{
+constexpr std::array<renamed_property, 17> renamed_properties{{
     {"letter", "L"},
     {"mark", "M"},
     {"number", "N"},
@@ -30,6 +33,9 @@ constexpr std::array<renamed_property, 14> renamed_properties{{
     {"separator", "Z"},
     {"other", "C"},
     {"alpha", "Alphabetic"},
+    {"alphabetic", "Alphabetic"},
+    {"lowercase", "Lowercase"},
+    {"uppercase", "Uppercase"},
     {"lower", "Lowercase"},
     {"upper", "Uppercase"},
     {"digit", "Nd"},
@@ -109,7 +115,7 @@ private:
         if (!in_brackets_) {
             out_.append(negated ? "[^" : "[").append(set).append("]");
         } else if (negated) {
-            refuse("a negated \\S or \\H inside brackets");
+            refuse("\\W or \\H inside brackets");
         } else {
             out_.append(set);
         }
@@ -122,6 +128,10 @@ private:
         switch (in_[at_ + 1]) {
             case 's': return members(space_members, false);
             case 'S': return in_brackets_ ? not_space_in_brackets() : members(space_members, true);
+            case 'w': return members(word_members, false);
+            case 'W': return members(word_members, true);
+            case 'b':
+            case 'B': return word_boundary(in_[at_ + 1] == 'b');
             case 'h': return members(hexadecimal_members, false);
             case 'H': return members(hexadecimal_members, true);
             case 'p':
@@ -138,6 +148,15 @@ private:
             case 'u': return code_point();
             default: return copy(1 + character_at(in_, at_ + 1).length);
         }
+    }
+
+    void word_boundary(bool wanted) {
+        if (in_brackets_) return copy(2);  // a backspace
+        const std::string word = "[" + std::string(word_members) + "]";
+        const std::string behind = "(?<=" + word + ")", not_behind = "(?<!" + word + ")";
+        const std::string ahead = "(?=" + word + ")", not_ahead = "(?!" + word + ")";
+        replace(2, wanted ? "(?:" + behind + not_ahead + "|" + not_behind + ahead + ")"
+                          : "(?:" + behind + ahead + "|" + not_behind + not_ahead + ")");
     }
 
     void replace(std::size_t bytes, std::string_view with) {

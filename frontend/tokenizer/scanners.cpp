@@ -1,9 +1,11 @@
 // The splitting rules of known model families, written by hand: each looks at a character a bounded number of times,
 // so a megabyte of anything is linear. The regular expression that a scanner stands for is quoted above it.
 #include <algorithm>
-#include <array>
+#include <iterator>
+#include <span>
 #include <utility>
 
+#include "frontend/tokenizer/byte_alphabet.hpp"
 #include "frontend/tokenizer/delimiters.hpp"
 #include "frontend/tokenizer/splitting.hpp"
 #include "frontend/tokenizer/unicode.hpp"
@@ -209,11 +211,31 @@ split_step_pointer finding(delimiter what, Find find) {
     return std::make_shared<finding_step<Find>>(what, std::move(find));
 }
 
+bool contains(std::span<const code_point_range> set, char32_t code) {
+    const auto after = std::upper_bound(set.begin(), set.end(), code,
+                                        [](char32_t c, const code_point_range& range) { return c < range.first; });
+    return after != set.begin() && code <= std::prev(after)->last;
+}
+
+// The step Punctuation of `tokenizers` goes by tables of Unicode 8; these came later.
+constexpr code_point_range younger_punctuation[] = {
+    {0x61D, 0x61D}, {0x9FD, 0x9FD}, {0xA76, 0xA76}, {0xC77, 0xC77}, {0xC84, 0xC84}, {0x1B7D, 0x1B7E},
+    {0x2E43, 0x2E4F}, {0x2E52, 0x2E5D}, {0x10EAD, 0x10EAD}, {0x10F55, 0x10F59}, {0x10F86, 0x10F89},
+    {0x1144B, 0x1144F}, {0x1145A, 0x1145B}, {0x1145D, 0x1145D}, {0x11660, 0x1166C}, {0x116B9, 0x116B9},
+    {0x1183B, 0x1183B}, {0x11944, 0x11946}, {0x119E2, 0x119E2}, {0x11A3F, 0x11A46}, {0x11A9A, 0x11A9C},
+    {0x11A9E, 0x11AA2}, {0x11C41, 0x11C45}, {0x11C70, 0x11C71}, {0x11EF7, 0x11EF8}, {0x11FFF, 0x11FFF},
+    {0x12FF1, 0x12FF2}, {0x16E97, 0x16E9A}, {0x16FE2, 0x16FE2}, {0x1E95E, 0x1E95F}};
+
+bool is_punctuation(char32_t code) {
+    if (code < 0x80) return (classes_of(code) & (category::punctuation | category::symbol)) != 0;  // $+<=>^`|~ too
+    if (code == 0x166D || code == 0x111C9) return true;  // since become something else
+    return (classes_of(code) & category::punctuation) != 0 && !contains(younger_punctuation, code);
+}
+
 bool belongs(character_set set, char32_t code) {
-    const bool ascii_mark = code < 0x80 && (classes_of(code) & category::symbol) != 0;  // $+<=>^`|~
     switch (set) {
         case character_set::number: return (classes_of(code) & category::number) != 0;
-        case character_set::punctuation: return ascii_mark || (classes_of(code) & category::punctuation) != 0;
+        case character_set::punctuation: return is_punctuation(code);
         case character_set::space: return is_space(code);
         case character_set::newline: return is_newline(code);
     }
@@ -232,12 +254,6 @@ std::uint32_t end_of_run(std::string_view part, std::uint32_t at, bool leading_s
     if (!in_set(c.code())) return at;
     while (!c.done() && in_set(c.code())) c.next();
     return c.at();
-}
-
-bool contains(std::span<const code_point_range> set, char32_t code) {
-    const auto after = std::upper_bound(set.begin(), set.end(), code,
-                                        [](char32_t c, const code_point_range& range) { return c < range.first; });
-    return after != set.begin() && code <= std::prev(after)->last;
 }
 
 }  // namespace
@@ -314,6 +330,36 @@ public:
 };
 
 }  // namespace
+
+namespace {
+
+class alphabet_step final : public split_step {
+public:
+    explicit alphabet_step(split_step_pointer step) : step_(std::move(step)) {}
+
+    void cut(std::string_view text, piece in, std::vector<piece>& out) const override {
+        const std::string written = bytes_to_alphabet(text.substr(in.begin, in.end - in.begin));
+        std::vector<piece> pieces;
+        step_->cut(written, {0, static_cast<std::uint32_t>(written.size())}, pieces);
+        // Pieces ascend, so one walk over the characters counts the bytes before each of their ends.
+        std::uint32_t at = 0, bytes = in.begin;
+        const auto byte_of = [&](std::uint32_t end) {
+            for (; at < end; ++bytes) at += character_at(written, at).length;
+            return bytes;
+        };
+        for (const piece& p : pieces) {
+            const std::uint32_t begin = byte_of(p.begin);
+            out.push_back({begin, byte_of(p.end)});
+        }
+    }
+
+private:
+    split_step_pointer step_;
+};
+
+}  // namespace
+
+split_step_pointer split_in_alphabet(split_step_pointer step) { return std::make_shared<alphabet_step>(std::move(step)); }
 
 split_step_pointer split_trailing_space() { return std::make_shared<trailing_space_step>(); }
 

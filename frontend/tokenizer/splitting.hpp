@@ -63,6 +63,9 @@ split_step_pointer split_trailing_space();    // \s+$
 split_step_pointer split_regex(std::string_view expression, delimiter what, bool invert);
 split_step_pointer split_literal(std::string_view literal, delimiter what, bool invert);
 
+// A step that looks at the text as it is written in the byte-level alphabet, one character a byte. Falcon splits so.
+split_step_pointer split_in_alphabet(split_step_pointer step);
+
 class splitter {
 public:
     splitter() = default;

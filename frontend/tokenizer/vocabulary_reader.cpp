@@ -96,9 +96,13 @@ private:
         token_store written_tokens;
         for (const auto& token : v_.tokens) written_tokens.append(token);
         token_index by_text(written_tokens, v_.tokens.size());
-        for (std::size_t i = 0; i < v_.tokens.size(); ++i) {
-            if (in_alphabet_[i]) by_bytes.replace(static_cast<token_id>(i));
-            if (!v_.tokens[i].empty()) by_text.replace(static_cast<token_id>(i));
+        // Of two tokens written alike merges mean the one that text can become, then the later one.
+        for (const bool wanted : {false, true}) {
+            for (std::size_t i = 0; i < v_.tokens.size(); ++i) {
+                if (in_alphabet_[i] != wanted || v_.tokens[i].empty()) continue;
+                by_text.replace(static_cast<token_id>(i));
+                if (wanted) by_bytes.replace(static_cast<token_id>(i));
+            }
         }
         merge_table merges(v_.merges.size());
         std::string joined;
@@ -111,9 +115,13 @@ private:
             const std::string_view left = line.substr(0, space), right = line.substr(space + 1);
             joined.assign(left).append(right);
             const token_id l = by_text.find(left), r = by_text.find(right), result = by_text.find(joined);
-            for (const auto& [id, text] : {std::pair{l, left}, std::pair{r, right}, std::pair{result, std::string_view(joined)}}) {
-                if (id == no_token) throw tokenizer_error(place("merges", i) + " speaks of '" + shown(text) + "', which is no token");
-            }
+            const auto check = [i](token_id id, std::string_view text) {
+                if (id != no_token) return;
+                throw tokenizer_error(place("merges", i) + " speaks of '" + shown(text) + "', which is no token");
+            };
+            check(l, left);
+            check(r, right);
+            check(result, joined);
             merges.insert(l, r, {static_cast<std::uint32_t>(i), result});
         }
         bpe_model::options options;
