@@ -1,5 +1,7 @@
 #include "frontend/tokenizer/json_tables.hpp"
 
+#include <algorithm>
+
 #include "frontend/tokenizer/json_place.hpp"
 #include "frontend/tokenizer/reading.hpp"
 
@@ -75,6 +77,7 @@ public:
     bool end_array() override {
         if (in_ == table::merge_pair) {
             if (halves_ != 2) fail_merge();
+            halves_ = 0;
             in_ = table::merges;
         } else if (in_ == table::merges) {
             in_ = table::none;
@@ -102,7 +105,8 @@ private:
     }
 
     [[noreturn]] void fail_merge() const {
-        throw tokenizer_error("tokenizer.json: model.merges[" + std::to_string(out_.merges.size() / 2) +
+        const std::size_t of_this = static_cast<std::size_t>(std::min(halves_, 2));
+        throw tokenizer_error("tokenizer.json: model.merges[" + std::to_string((out_.merges.size() - of_this) / 2) +
                               "]: two tokens are expected, as a list or with a space between");
     }
 

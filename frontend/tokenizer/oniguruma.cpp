@@ -59,7 +59,7 @@ public:
 
     std::string run() {
         // Oniguruma's ^ and $ hold at every line, and only \n ends a line; a dot is anything but \n.
-        out_ = "(*LF)(?m)";
+        out_ = pcre2_options;
         while (at_ < in_.size()) {
             const char c = in_[at_];
             if (c == '\\') {

@@ -14,6 +14,8 @@ namespace fermata::text {
 
 // The same expression for PCRE2. Differences carried over: what \s, \h and \p{Script} mean, and `$`, `^` at every
 // line. Throws unsupported_tokenizer for what PCRE2 would silently read otherwise (sets in sets, &&).
+// The outcome begins with pcre2_options, which are not part of the expression.
+inline constexpr std::string_view pcre2_options = "(*LF)(?m)";
 std::string oniguruma_to_pcre2(std::string_view expression);
 
 // Text with every byte that is no UTF-8 replaced by U+FFFD; origins[i] is the byte of the text that byte i came

@@ -6,6 +6,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include <algorithm>
 #include <array>
 #include <new>
 #include <optional>
@@ -85,6 +86,7 @@ struct regex_matcher::compiled {
         code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(expression.data()), expression.size(),
                              PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &where, nullptr);
         if (code == nullptr) {
+            where -= std::min<std::size_t>(where, pcre2_options.size());
             throw tokenizer_error("broken regular expression, byte " + std::to_string(where) + ": " +
                                   match_workspace::describe(error));
         }

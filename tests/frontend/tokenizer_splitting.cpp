@@ -53,7 +53,7 @@ TEST_CASE("llama-bpe: contractions in any case, a leading character, three digit
     CHECK(cut("llama-bpe", "DON'T she'Ll") == "DON|'T| she|'Ll");
     CHECK(cut("llama-bpe", "it'\u017f") == "it|'\u017f");  // whose capital is S
     CHECK(cut("llama-bpe", "1234567") == "123|456|7");
-    CHECK(cut("llama-bpe", "(word)_x\t y") == "(word|)|_x|\t| y");
+    CHECK(cut("llama-bpe", "(word)_x\t y") == "(word|)_|x|\t| y");
     CHECK(cut("llama-bpe", "end.\n\nNew") == "end|.\n\n|New");
     CHECK(cut("llama-bpe", "a  \n  b") == "a|  \n| | b");
     CHECK(cut("llama-bpe", "a\n\n\n") == "a|\n\n\n");
