@@ -54,7 +54,7 @@ class error : public std::runtime_error {
 struct limits {
   std::uint64_t steps_max = 20'000'000;           // nodes evaluated; long strings cost a step every 64 bytes
   std::size_t output_bytes_max = 64u << 20;       // the rendered text
-  std::size_t allocated_bytes_max = 1024u << 20;  // all strings and containers made on the way, added up
+  std::size_t allocated_bytes_max = 512u << 20;  // all strings and containers made on the way, added up
   unsigned depth_max = 2000;                      // nested evaluations (macro calls, recursive loops)
 };
 
