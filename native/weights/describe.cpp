@@ -124,7 +124,7 @@ std::string to_text(const model_description& description) {
         line("  " + usage.type, grouped(usage.tensors) + " tensors, " + grouped(usage.bytes) + " bytes");
     if (description.sizes) text += sizes_text(*description.sizes);
     if (!description.sizes_error.empty()) line("not loadable", description.sizes_error);
-    line("vocabulary", (description.vocabulary_kind.empty() ? "none" : description.vocabulary_kind) +
+    line("vocabulary", (description.vocabulary_kind.empty() ? "none" : weights::escaped(description.vocabulary_kind)) +
                            (description.vocabulary != 0 ? ", " + grouped(description.vocabulary) + " tokens" : ""));
     line("chat template", description.chat_template ? "yes" : "none");
     return text;

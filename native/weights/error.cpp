@@ -2,10 +2,12 @@
 
 namespace fermata::weights {
 
-std::string shown(std::string_view text) {
+std::string shown(std::string_view text) { return "'" + escaped(text) + "'"; }
+
+std::string escaped(std::string_view text) {
     constexpr std::size_t bytes_max = 96;
     constexpr char digits[] = "0123456789abcdef";
-    std::string result = "'";
+    std::string result;
     for (const char c : text.substr(0, bytes_max)) {
         const auto byte = static_cast<unsigned char>(c);
         if (byte >= 0x20 && byte < 0x7f) {
@@ -17,7 +19,7 @@ std::string shown(std::string_view text) {
         }
     }
     if (text.size() > bytes_max) result += "...";
-    return result + "'";
+    return result;
 }
 
 void fail(std::string_view file, std::string_view what) {

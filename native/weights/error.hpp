@@ -19,6 +19,8 @@ namespace weights {
 // `text` between quotes (std::quoted would be found by its argument, hence the name), made safe for a terminal and a log: control bytes and bytes that aren't ASCII are written
 // as \xNN, and what exceeds 96 bytes is cut.
 std::string shown(std::string_view text);
+// The same without quotes.
+std::string escaped(std::string_view text);
 
 // Throws model_file_error "FILE: what".
 [[noreturn]] void fail(std::string_view file, std::string_view what);

@@ -96,9 +96,10 @@ metadata_value read_array(byte_reader& reader, std::string_view key, unsigned ne
         return value;
     }
     byte_reader scan = reader;
+    const std::string what = "a string of key " + shown(key);  // made once: vocabularies have 10^5 strings
     for (std::uint64_t i = 0; i < value.count; ++i) {
         if (value.element == metadata_type::string)
-            scan.take(scan.number<std::uint64_t>("a string's length"), "a string of key " + shown(key));
+            scan.take(scan.number<std::uint64_t>("a string's length"), what);
         else
             read_array(scan, key, nesting + 1);
     }

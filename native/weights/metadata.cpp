@@ -106,7 +106,7 @@ const metadata_value* metadata::find(std::string_view key) const {
 }
 
 void metadata::wrong_type(std::string_view key, const metadata_value& value, std::string_view wanted) const {
-    fail(file_, "key " + std::string(key) + " is of type " + type_text(value) + ", it should be " + std::string(wanted));
+    fail(file_, "key " + escaped(key) + " is of type " + type_text(value) + ", it should be " + std::string(wanted));
 }
 
 std::optional<std::uint64_t> metadata::unsigned_integer(std::string_view key) const {
@@ -116,7 +116,7 @@ std::optional<std::uint64_t> metadata::unsigned_integer(std::string_view key) co
     if (value->type == metadata_type::u64) return load<std::uint64_t>(value->bytes.data());
     const auto number = integer_at(value->type, value->bytes.data());
     if (*number < 0)
-        fail(file_, "key " + std::string(key) + " is " + std::to_string(*number) + ", it should be 0 or more");
+        fail(file_, "key " + escaped(key) + " is " + std::to_string(*number) + ", it should be 0 or more");
     return static_cast<std::uint64_t>(*number);
 }
 
@@ -135,7 +135,7 @@ std::optional<double> metadata::number(std::string_view key) const {
     } else {
         wrong_type(key, *value, "a number");
     }
-    if (!std::isfinite(result)) fail(file_, "key " + std::string(key) + " isn't finite; it should be a number");
+    if (!std::isfinite(result)) fail(file_, "key " + escaped(key) + " isn't finite; it should be a number");
     return result;
 }
 
@@ -180,7 +180,7 @@ std::optional<std::vector<std::int64_t>> metadata::integers(std::string_view key
     result.reserve(static_cast<std::size_t>(value->count));
     for (std::size_t i = 0; i < value->count; ++i) {
         const auto number = integer_at(value->element, value->bytes.data() + i * size);
-        if (!number) fail(file_, "key " + std::string(key) + " holds a number beyond 2^63");
+        if (!number) fail(file_, "key " + escaped(key) + " holds a number beyond 2^63");
         result.push_back(*number);
     }
     return result;

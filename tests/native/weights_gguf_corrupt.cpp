@@ -125,6 +125,15 @@ TEST_CASE("gguf faults: keys and values") {
     CHECK(mentions(refuse(ugly.build()), "key 'a\\x0a\\x1b[31m\\xff' has value type 99"));
 }
 
+TEST_CASE("gguf faults: a getter's message stays one line whatever the key") {
+    gguf_builder file;
+    file.add_string("two\nlines", "x");
+    const std::string bytes = file.build();
+    const auto values = weights::read_gguf(std::as_bytes(std::span(bytes.data(), bytes.size())), "file.gguf").values;
+    CHECK(refusal([&] { values.number("two\nlines"); }) ==
+          "file.gguf: key two\\x0alines is of type string, it should be a number");
+}
+
 TEST_CASE("gguf faults: alignment") {
     for (const std::uint32_t alignment : {0u, 1u, 4u, 12u, 33u, 1u << 21, 0xffffffffu}) {
         CAPTURE(alignment);
