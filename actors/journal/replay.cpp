@@ -9,6 +9,7 @@
 
 #include "actors/cores/resource_manager.hpp"
 #include "actors/cores/scheduler.hpp"
+#include "actors/journal/contract.hpp"
 #include "actors/journal/mask.hpp"
 #include "actors/journal/reader.hpp"
 #include "messages/wire/bus.hpp"
@@ -141,6 +142,8 @@ private:
     }
     template <class M>
     void feed_message(const journal_record& record, const M& message) {
+        if (auto fault = contract_fault(message); !fault.empty())
+            return stop("record " + std::to_string(record.number) + ": " + fault);
         if constexpr (in_list<M, scheduler_events>) {
             if (record.to != bus_party::scheduler) return;
             scheduler_->on(message, record.time, commands_);

@@ -303,6 +303,17 @@ TEST_CASE("bytes that are no journal are refused with the record and the place")
     to.text("type"), to.text("no_such_message");
     to.text("payload"), to.nil();
     CHECK(error_of(bytes).find("\"no_such_message\" is no message of the bus") != std::string::npos);
+    // A request without choices: Scheduler never gets to see it.
+    bytes = wire::to_msgpack(plain_header());
+    wire::pack_writer broken(bytes);
+    broken.map(5);
+    broken.text("time"), broken.signed_integer(1);
+    broken.text("from"), broken.text("frontend");
+    broken.text("to"), broken.text("scheduler");
+    broken.text("type"), broken.text("enqueue");
+    broken.text("payload");
+    wire::write_msgpack(bytes, enqueue{request_id(1), {nullptr}, 0});
+    CHECK(error_of(bytes).find("record 2: enqueue.choices: a choice without a prompt") != std::string::npos);
     CHECK_THROWS_WITH_AS(read_journal_files("/nonexistent.journal"), doctest::Contains("/nonexistent.journal: can't be read"), std::runtime_error);
     CHECK_THROWS_WITH_AS(journal_writer({"/nonexistent/x.journal"}, plain_header()), doctest::Contains("can't be written"), std::runtime_error);
 }
