@@ -286,14 +286,17 @@ TEST_CASE("steady decode is one plan and one answer a cycle, nothing else") {
                 type += plan->decodes.size() == 1 && plan->binds.empty() && plan->prefills.empty() ? " decode" : " other";
             }
         }
-        if (plans > 50 && plans <= 1050) ++steady[type];
+        ++steady[type];
     }
-    CHECK(steady["scheduler->program decode"] == 1000);
-    CHECK(steady["program->scheduler"] >= 999);
-    CHECK(steady["program->scheduler"] <= 1000);
-    CHECK(steady["scheduler->frontend"] >= 999);
-    CHECK(steady["scheduler->frontend"] <= 1000);
-    CHECK(steady.size() == 3);  // no question to ResourceManager, no event, no tick
+    // Counted over the whole run: receivers record when they get to a message, so the records of one cycle may lie apart.
+    const std::uint64_t decodes = steady["scheduler->program decode"];
+    CHECK(decodes >= 1000);
+    CHECK(steady["program->scheduler"] == plans);     // one answer a plan
+    CHECK(steady["scheduler->frontend"] <= plans + 1);  // outputs, and the acceptance
+    std::uint64_t rest = 0;
+    for (const auto& [type, count] : steady)
+        if (type != "scheduler->program decode" && type != "program->scheduler" && type != "scheduler->frontend") rest += count;
+    CHECK(rest < 20);  // the request coming and going; nothing that grows with the cycles
     std::remove(file.c_str());
 }
 
