@@ -42,8 +42,10 @@ error_kind ending(std::string const& source, jinja::limits const& bounds = tight
 }  // namespace
 
 TEST_CASE("templates nested too deeply are refused when parsed") {
-  for (auto const& [open, close] : std::vector<std::pair<std::string, std::string>>{
+  for (auto const& pair : std::vector<std::pair<std::string, std::string>>{
            {"(", ")"}, {"[", "]"}, {"{1:", "}"}, {"-", ""}, {"not ", ""}, {"f(", ")"}, {"l[", "]"}, {"1 if 1 else ", ""}, {"x|f(", ")"}}) {
+    std::string const& open = pair.first;
+    std::string const& close = pair.second;
     CAPTURE(open);
     CHECK(ending("{{ " + repeated(open, 5000) + "1" + repeated(close, 5000) + " }}") == error_kind::syntax);
   }
