@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Checks beyond the release build. With --ci the short set that CI runs before tools/test.sh:
-# ASan+UBSan of cores, readers and native, and 60 s of fuzzing. With --all everything: clang, full sanitisers,
-# ThreadSanitizer, NEON under emulation, longer fuzzing and simulation.
+# Checks beyond the release build. With --ci the short set that CI runs before tools/test.sh: ASan+UBSan of cores,
+# readers and native by clang, and 60 s of fuzzing. With --all the same with 600 s of fuzzing.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 mode=${1:---ci}
