@@ -57,12 +57,12 @@ except Exception as problem:
 PY
 }
 
-if [ "$mode" = once ]; then
+if [ "$mode" = once ] && [[ " ${options[*]-} " != *" --port"* ]]; then
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-    options+=(--port "$port" --log-level warn)
+    options+=(--port "$port")
 fi
 
-"$program" serve --model "$model" --port "$port" "${options[@]}" &
+"$program" serve --model "$model" "${options[@]}" &
 server=$!
 trap 'kill -TERM $server 2>/dev/null; wait $server 2>/dev/null' EXIT
 address=http://$host:$port
