@@ -182,7 +182,7 @@ public:
 
     virtual void prepare(const unit_limits& limits) = 0;
 
-    // A unit begins: its rows, and the angles of the rotary embedding (position times frequency, in float32) for
+    // A unit begins (or goes on with some of its rows only): its rows, and the angles of the rotary embedding (position times frequency, in float32) for
     // `inverse_frequencies` (rotary_width / 2 of them). The spans stay valid until the unit's last operation.
     virtual void begin_unit(const unit_rows& rows, std::span<const float> inverse_frequencies) = 0;
 
@@ -195,6 +195,8 @@ public:
     virtual void linear(const float* x, std::size_t rows, std::span<const linear_part> parts) = 0;
     // Rotates the first rotary_width elements of each of `heads` heads of every row of the unit; pairs i, i + half.
     virtual void rotate(float* x, std::size_t heads, std::size_t head_width) = 0;
+    // out[i] = x[rows[i]], over rows of `width`. `rows` ascends strictly; out may be x.
+    virtual void gather_rows(const float* x, std::size_t width, std::span<const std::uint32_t> rows, float* out) = 0;
     // Writes the unit's keys and values (rows x kv_heads * head_width) into their places in `pool`.
     virtual void store_kv(const kv_shape& shape, std::uint32_t layer, std::byte* pool, const float* keys,
                           const float* values) = 0;

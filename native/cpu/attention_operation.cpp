@@ -8,6 +8,21 @@ namespace {
 
 static_assert(sizeof(page_id) == sizeof(std::uint32_t));
 
+// How many query heads of a group an item takes. Heads together read keys and values once (a head alone costs about
+// 2.6 times what one more head does), heads apart keep more threads busy: the shortest longest thread wins.
+std::size_t heads_together(std::size_t groups, std::size_t group, std::size_t most, std::size_t threads) {
+    std::size_t best = most, best_cost = ~std::size_t{0};
+    for (std::size_t heads = most; heads >= 1; --heads) {
+        const std::size_t items = groups * ((group + heads - 1) / heads);
+        const std::size_t cost = (items + threads - 1) / threads * (16 + 10 * heads);
+        if (cost < best_cost) {
+            best = heads;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
+
 std::size_t element_size(kv_dtype type) { return element_bytes(type); }
 
 }  // namespace
@@ -75,8 +90,7 @@ void engine::attention(const kv_shape& shape, std::uint32_t layer, const std::by
         plan.tiles += (s.count + plan.tile_tokens - 1) / plan.tile_tokens;
     }
     tiles_before_.push_back(plan.tiles);
-    // Few items: one query head each, so that every thread has some.
-    if (plan.tiles * shape.kv_heads < std::size_t{3} * pool_.threads() && pool_.threads() > 1) plan.heads_per_item = 1;
+    plan.heads_per_item = heads_together(plan.tiles * shape.kv_heads, plan.group, plan.heads_per_item, pool_.threads());
     plan.items_per_tile = shape.kv_heads * ((plan.group + plan.heads_per_item - 1) / plan.heads_per_item);
     // Later tiles see more keys: they go first.
     const std::size_t items = plan.tiles * plan.items_per_tile;

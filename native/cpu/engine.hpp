@@ -68,6 +68,7 @@ public:
                   float* out) override;
     void linear(const float* x, std::size_t rows, std::span<const linear_part> parts) override;
     void rotate(float* x, std::size_t heads, std::size_t head_width) override;
+    void gather_rows(const float* x, std::size_t width, std::span<const std::uint32_t> rows, float* out) override;
     void store_kv(const kv_shape& shape, std::uint32_t layer, std::byte* pool, const float* keys,
                   const float* values) override;
     void attention(const kv_shape& shape, std::uint32_t layer, const std::byte* pool, const float* queries,

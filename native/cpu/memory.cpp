@@ -37,8 +37,11 @@ arena::~arena() {
 std::byte* arena::take(std::size_t bytes) {
     bytes = round_up(std::max<std::size_t>(bytes, 1), 64);
     if (chunks_.empty() || chunks_.back().size - chunks_.back().used < bytes) {
-        const std::size_t size = round_up(std::max(bytes, chunk_bytes), large_page_bytes);
-        chunks_.push_back({map_memory(size, true), size, 0});
+        const std::size_t size = round_up(std::max(bytes, chunk_bytes), large_page_bytes) + large_page_bytes;
+        std::byte* const data = map_memory(size, true);
+        // Large pages need aligned addresses; what lies before the first is never touched.
+        const auto address = reinterpret_cast<std::uintptr_t>(data);
+        chunks_.push_back({data, size, round_up(address, large_page_bytes) - address});
     }
     chunk& last = chunks_.back();
     std::byte* data = last.data + last.used;

@@ -89,6 +89,12 @@ void engine::rotate(float* x, std::size_t heads, std::size_t head_width) {
     });
 }
 
+void engine::gather_rows(const float* x, std::size_t width, std::span<const std::uint32_t> rows, float* out) {
+    for (std::size_t i = 0; i < rows.size(); ++i)  // in order: a source is never behind its target
+        if (out + i * width != x + rows[i] * width)
+            std::memcpy(out + i * width, x + rows[i] * width, width * sizeof(float));
+}
+
 void engine::silu_multiply(const float* gate, const float* up, std::size_t rows, std::size_t width, float* out) {
     over_rows(rows, 2 * width, [&](std::size_t first, std::size_t last) {
         kernels_->silu_multiply(gate + first * width, up + first * width, (last - first) * width, out + first * width);

@@ -151,6 +151,41 @@ TEST_CASE("one token's logits don't depend on what was in its pages before") {
     CHECK(family->run(work) == unit_status::stopped);
 }
 
+TEST_CASE("chunks without logits, and fewer logits than tokens, change nothing") {
+    const temporary_folder folder;
+    random_model_options model;
+    const std::string path = folder.path() + "/model.gguf";
+    write_random_gguf(path, model);
+    const std::vector<token_id> prompt = some_tokens(40);
+    const std::vector<float> right = run_model(path, prompt, {});
+    const auto device = std::shared_ptr<backend>(make_cpu_backend({2, "best", compute_mode::int8}));
+    const auto family = load_model(model_file::open(path), device, {});
+    const std::size_t vocabulary = family->layout().vocabulary;
+    family->prepare(32, 2);
+    buffer pool = device->allocate(2 * family->layout().pools[0].page_bytes, memory_kind::device);
+    family->attach({{pool.data()}, nullptr});
+    const page_id pages[2] = {page_id(0), page_id(1)};
+    std::vector<float> logits(3 * vocabulary), other(2 * vocabulary);
+    auto row = [&](std::size_t page, std::size_t first, std::size_t count, std::uint32_t wanted, float* out) {
+        unit_row r;
+        r.first = token_pos(static_cast<std::uint32_t>(first));
+        r.tokens = std::span(prompt).subspan(first, count);
+        r.pages = std::span(pages).subspan(page, 1);
+        r.logit_rows = wanted;
+        r.logits = out;
+        return r;
+    };
+    const unit_row silent[] = {row(0, 0, 17, 0, nullptr), row(1, 0, 10, 0, nullptr)};
+    const unit_row mixed[] = {row(0, 17, 23, 3, logits.data()), row(1, 10, 2, 2, other.data())};
+    unit work;
+    work.rows = silent;
+    CHECK(family->run(work) == unit_status::done);
+    work.rows = mixed;
+    CHECK(family->run(work) == unit_status::done);
+    CHECK(std::memcmp(logits.data(), right.data() + 37 * vocabulary, 3 * vocabulary * sizeof(float)) == 0);
+    CHECK(std::memcmp(other.data(), right.data() + 10 * vocabulary, 2 * vocabulary * sizeof(float)) == 0);
+}
+
 TEST_CASE("units that break the contract are refused, not read") {
     const temporary_folder folder;
     random_model_options model;

@@ -17,6 +17,15 @@ struct packed_panel {
     const std::byte* scales;
     const std::byte* quants;
 
+    // Weights are read once from front to back and come from far away: ask for them early. Past the panel's end this
+    // asks for the next panel, or for nothing.
+    __attribute__((always_inline)) void prefetch(std::size_t block) const {
+        constexpr std::size_t ahead = 3072 / format.quant_bytes;
+        const std::byte* q = quants + (block + ahead) * format.quant_bytes;
+#pragma GCC unroll 8
+        for (std::size_t at = 0; at < format.quant_bytes; at += 64) __builtin_prefetch(q + at);
+        if constexpr (!format.super) __builtin_prefetch(scales + (block + ahead) * format.scale_bytes);
+    }
     __attribute__((always_inline)) void weights(std::size_t block, u8x64 (&w)[8]) const {
         const std::byte* q = quants + block * format.quant_bytes;
         if constexpr (format.bits == 8) {
@@ -74,6 +83,7 @@ struct expanded_panel {
     static constexpr std::size_t block_bytes = 512 + 64 * format.halves + (format.minimum ? 64 : 0);
     const std::byte* data;
 
+    __attribute__((always_inline)) void prefetch(std::size_t) const {}
     __attribute__((always_inline)) void weights(std::size_t block, u8x64 (&w)[8]) const {
 #pragma GCC unroll 8
         for (int j = 0; j < 8; ++j) w[j] = load_u8(data + block * block_bytes + 64 * j);
@@ -91,6 +101,7 @@ static void expand(const packed_panel<form>& from, std::size_t blocks, std::byte
     constexpr integer_format format = format_of<form>;
     for (std::size_t b = 0; b < blocks; ++b, to += expanded_panel<form>::block_bytes) {
         u8x64 w[8];
+        from.prefetch(b);
         from.weights(b, w);
 #pragma GCC unroll 8
         for (int j = 0; j < 8; ++j) store_u8(to + 64 * j, w[j]);
@@ -111,6 +122,7 @@ FERMATA_INLINE void integer_tile(const Panel& panel, const quantised_rows& x, st
     const std::int32_t* sums = x.sum + row * blocks * 2;
     for (std::size_t b = 0; b < blocks; ++b) {
         u8x64 w[8];
+        panel.prefetch(b);
         panel.weights(b, w);
         i32x16 dot[rows];
         if constexpr (format.halves == 1) {

@@ -5,7 +5,9 @@
 //               x += down(silu(gate h) * up h), h = rms_norm(x)
 //   logits = head(rms_norm(x)), for the rows that ask for them
 //
-// The rows of all sequences of a unit stand one under another, so every weight is read once a unit.
+// The rows of all sequences of a unit stand one under another, so every weight is read once a unit. In the last layer
+// only rows that ask for logits go on once all keys and values are stored: a chunk of prefill that asks for none ends
+// there.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -60,7 +62,9 @@ public:
 
 private:
     void take_rows(const unit& work);
-    void mix(const layer_weights& w, std::uint32_t layer);
+    void keep_wanted_rows(const unit& work);
+    void project(const float* h, std::span<const linear_part> parts) { device_->linear(h, rows_, parts); }
+    void attend(const layer_weights& w, std::uint32_t layer, const unit& work);
     void feed_forward(const layer_weights& w);
     void write_logits(const unit& work);
 
@@ -71,10 +75,12 @@ private:
     model_layout layout_;
     std::byte* pool_ = nullptr;
 
-    std::size_t rows_max_ = 0, sequences_max_ = 0, rows_ = 0;
+    std::size_t rows_max_ = 0, sequences_max_ = 0;
+    std::size_t rows_ = 0, wanted_ = 0;  // of the unit under way; rows with logits
     buffer x_, h_, query_, key_, value_, mixed_, gate_, up_;
     std::vector<token_id> tokens_;
     std::vector<sequence_rows> sequences_;
+    std::vector<std::uint32_t> kept_;
     std::vector<float*> logits_;
 };
 
@@ -98,6 +104,7 @@ void llama_model::prepare(std::uint32_t unit_tokens_max, std::uint32_t rows_max)
     up_ = room(s.feed_forward_width);
     tokens_.reserve(rows_max_);
     sequences_.reserve(sequences_max_);
+    kept_.reserve(rows_max_);
     logits_.reserve(rows_max_);
     unit_limits limits;
     limits.rows = rows_max_;
@@ -115,6 +122,7 @@ void llama_model::prepare(std::uint32_t unit_tokens_max, std::uint32_t rows_max)
 void llama_model::take_rows(const unit& work) {
     tokens_.clear();
     sequences_.clear();
+    wanted_ = 0;
     if (work.rows.size() > sequences_max_) throw std::logic_error("llama: a unit of more rows than prepared for");
     for (const unit_row& row : work.rows) {
         const std::size_t end = std::size_t{row.first.value} + row.tokens.size();
@@ -124,6 +132,7 @@ void llama_model::take_rows(const unit& work) {
             throw std::logic_error("llama: a row beyond the context or its pages");
         if (row.logit_rows > row.tokens.size()) throw std::logic_error("llama: more logit rows than tokens");
         sequences_.push_back({tokens_.size(), row.tokens.size(), row.first.value, row.pages});
+        wanted_ += row.logit_rows;
         for (const token_id token : row.tokens) {
             if (token < 0 || static_cast<std::size_t>(token) >= layout_.vocabulary)
                 throw std::logic_error("llama: a token outside the vocabulary");
@@ -133,26 +142,54 @@ void llama_model::take_rows(const unit& work) {
     rows_ = tokens_.size();
 }
 
-void llama_model::mix(const layer_weights& w, std::uint32_t layer) {
+// From here on x, h and the unit hold the rows with logits alone.
+void llama_model::keep_wanted_rows(const unit& work) {
+    const std::size_t width = weights_.sizes.width;
+    kept_.clear();
+    sequences_.clear();
+    std::size_t before = 0;
+    for (const unit_row& row : work.rows) {
+        const std::size_t skipped = row.tokens.size() - row.logit_rows;
+        if (row.logit_rows > 0)
+            sequences_.push_back({kept_.size(), row.logit_rows,
+                                  row.first.value + static_cast<std::uint32_t>(skipped), row.pages});
+        for (std::size_t i = skipped; i < row.tokens.size(); ++i)
+            kept_.push_back(static_cast<std::uint32_t>(before + i));
+        before += row.tokens.size();
+    }
+    device_->gather_rows(x_.floats(), width, kept_, x_.floats());
+    device_->gather_rows(h_.floats(), width, kept_, h_.floats());
+    rows_ = kept_.size();
+    if (rows_ > 0) device_->begin_unit({rows_, sequences_}, weights_.inverse_frequencies);
+}
+
+void llama_model::attend(const layer_weights& w, std::uint32_t layer, const unit& work) {
     const llama_hyperparameters& s = weights_.sizes;
     float *const x = x_.floats(), *const h = h_.floats();
+    const bool shrinks = layer + 1 == s.layers && wanted_ < rows_;
     device_->rms_norm(x, w.attention_norm.floats(), s.rms_epsilon, rows_, s.width, h);
-    const linear_part projections[] = {{w.query.get(), w.query_bias.floats(), query_.floats(), false},
-                                       {w.key.get(), w.key_bias.floats(), key_.floats(), false},
-                                       {w.value.get(), w.value_bias.floats(), value_.floats(), false}};
-    device_->linear(h, rows_, projections);
-    if (w.query_norm) {
-        device_->rms_norm(query_.floats(), w.query_norm.floats(), s.rms_epsilon, rows_ * s.heads, s.head_width,
-                          query_.floats());
+    const linear_part projections[] = {{w.key.get(), w.key_bias.floats(), key_.floats(), false},
+                                       {w.value.get(), w.value_bias.floats(), value_.floats(), false},
+                                       {w.query.get(), w.query_bias.floats(), query_.floats(), false}};
+    const auto all = std::span(projections);
+    project(h, shrinks ? all.first(2) : all);
+    if (w.key_norm)
         device_->rms_norm(key_.floats(), w.key_norm.floats(), s.rms_epsilon, rows_ * s.kv_heads, s.head_width,
                           key_.floats());
-    }
-    device_->rotate(query_.floats(), s.heads, s.head_width);
     device_->rotate(key_.floats(), s.kv_heads, s.head_width);
     device_->store_kv(kv_, layer, pool_, key_.floats(), value_.floats());
+    if (shrinks) {
+        keep_wanted_rows(work);
+        if (rows_ == 0) return;
+        project(h, all.last(1));
+    }
+    if (w.query_norm)
+        device_->rms_norm(query_.floats(), w.query_norm.floats(), s.rms_epsilon, rows_ * s.heads, s.head_width,
+                          query_.floats());
+    device_->rotate(query_.floats(), s.heads, s.head_width);
     device_->attention(kv_, layer, pool_, query_.floats(), s.heads, scale_, mixed_.floats());
     const linear_part output{w.attention_output.get(), w.attention_output_bias.floats(), x, true};
-    device_->linear(mixed_.floats(), rows_, {&output, 1});
+    project(mixed_.floats(), {&output, 1});
 }
 
 void llama_model::feed_forward(const layer_weights& w) {
@@ -167,19 +204,14 @@ void llama_model::feed_forward(const layer_weights& w) {
     device_->linear(gate_.floats(), rows_, {&out, 1});
 }
 
+// x holds the rows with logits alone, in the order of the unit.
 void llama_model::write_logits(const unit& work) {
     const llama_hyperparameters& s = weights_.sizes;
     logits_.clear();
-    for (std::size_t i = 0; i < work.rows.size(); ++i) {
-        const unit_row& row = work.rows[i];
-        if (row.logit_rows == 0) continue;
-        const std::size_t first = sequences_[i].first_row + row.tokens.size() - row.logit_rows;
-        device_->rms_norm(x_.floats() + first * s.width, weights_.output_norm.floats(), s.rms_epsilon, row.logit_rows,
-                          s.width, h_.floats() + logits_.size() * s.width);
+    for (const unit_row& row : work.rows)
         for (std::size_t r = 0; r < row.logit_rows; ++r) logits_.push_back(row.logits + r * layout_.vocabulary);
-    }
-    const weight& head = weights_.head ? *weights_.head : *weights_.embedding;
-    if (!logits_.empty()) device_->logits(head, h_.floats(), logits_.size(), logits_.data());
+    device_->rms_norm(x_.floats(), weights_.output_norm.floats(), s.rms_epsilon, rows_, s.width, h_.floats());
+    device_->logits(weights_.head ? *weights_.head : *weights_.embedding, h_.floats(), rows_, logits_.data());
 }
 
 unit_status llama_model::run(const unit& work) {
@@ -189,10 +221,10 @@ unit_status llama_model::run(const unit& work) {
     device_->embed(*weights_.embedding, tokens_, x_.floats());
     for (std::uint32_t layer = 0; layer < weights_.sizes.layers; ++layer) {
         if (work.stop != nullptr && work.stop->load(std::memory_order_relaxed)) return unit_status::stopped;
-        mix(weights_.layers[layer], layer);
-        feed_forward(weights_.layers[layer]);
+        attend(weights_.layers[layer], layer, work);
+        if (rows_ > 0) feed_forward(weights_.layers[layer]);
     }
-    write_logits(work);
+    if (rows_ > 0) write_logits(work);
     device_->synchronize();
     return unit_status::done;
 }
