@@ -117,7 +117,7 @@ struct row_result {
     std::vector<float> prompt_logprobs;      // when asked for: of the prompt tokens this unit computed (NaN for the first)
     std::vector<std::vector<token_logprob>> prompt_top_logprobs;
     std::vector<float> logits;               // when asked for: rows x vocabulary, in order of position
-    std::string error;                       // with finish == error
+    std::string error;                       // with finish == error; begins with "internal" for a fault of the engine
     static constexpr std::string_view type_name = "row_result";
     static constexpr auto fields() {
         using t = row_result;

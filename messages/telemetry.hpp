@@ -52,7 +52,8 @@ struct telemetry {
     // time
     latency_histogram ttft, inter_token, queue, cycle;
     counter device_wait_ns{0};
-    // control plane, seen by Program: end of one unit to start of the next, while work was there
+    // control plane, seen by Program: end of one unit (its last kernel, sampling, included) to start of the next, while
+    // somebody could run
     latency_histogram control_gap;
     // health
     std::atomic<std::int64_t> last_commit_ns{0};    // node clock; 0: none yet

@@ -80,7 +80,8 @@ public:
     // Largest unit this model was prepared for, in tokens over all rows.
     virtual void prepare(std::uint32_t unit_tokens_max, std::uint32_t rows_max) = 0;
     virtual void attach(const context_memory& memory) = 0;
-    // Total tokens <= unit_tokens_max. Allocates nothing. Throws only on device failure.
+    // Total tokens <= unit_tokens_max. Allocates nothing. Throws only on device failure. A unit that stops leaves every
+    // StateImage as it was; what it wrote behind the rows' first positions doesn't count.
     virtual unit_status run(const unit& work) = 0;
 };
 

@@ -281,3 +281,28 @@ TEST_CASE("dropping a point frees what nobody else holds") {
     CHECK(d.answers[b].tokens == oracle::expected(small_oracle(0), past.all, 30));
     d.drop(checkpoint_id(12345));  // unknown: passed over
 }
+
+TEST_CASE("a ragged batch captures for each row what a run alone captures") {  // fault 16
+    const auto how = small_oracle(64, 64);
+    auto options = small_options();
+    options.batch_tokens = 512;
+    options.prefill_chunk_tokens = 512;
+    driver d(options, how);
+    const std::uint32_t lengths[] = {63, 64, 65, 129};
+    cycle_plan binds, chunks;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        binds.binds.push_back({ticket(i + 1), lane(i), spec_of(some_tokens(lengths[i], i), 1), {}, token_pos(0),
+                               token_pos(0)});
+        chunks.prefills.push_back({ticket(i + 1), token_pos(512)});
+    }
+    d.run(binds);
+    REQUIRE(d.run(chunks).rows.size() == 4);
+    REQUIRE(d.points.size() == 4);
+    for (const auto& point : std::map(d.points)) {
+        const auto covered = point.second.tokens.span();
+        const auto prompt = joined({covered.begin(), covered.end()}, some_tokens(7, 50));
+        const ticket who(100 + point.first.value);
+        d.complete(who, spec_of(prompt, 6), point.first, static_cast<std::uint32_t>(covered.size()));
+        CHECK(d.answers[who].tokens == oracle::expected(how, prompt, 6));
+    }
+}
