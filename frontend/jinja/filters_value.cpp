@@ -131,7 +131,7 @@ value tojson(runtime& rt, value const& v, arguments& args) {
   style.sort_keys = !p[3].is_missing() && truth(p[3]);
   if (!p[1].is_missing() && !p[1].is_none()) {
     style.multiline = true;
-    style.item_separator = ",";
+    style.item_separator.assign(1, ',');  // (assigning a literal here trips a false warning of GCC 12)
     if (p[1].is_string()) {
       style.indent = p[1].text();
     } else {
