@@ -118,9 +118,36 @@ inline fermata::token_id add_token(fermata::vocabulary_description& v, const std
     return static_cast<fermata::token_id>(v.tokens.size() - 1);
 }
 
+// What texts are made of; pool.json, laid out for drawing from it.
+struct text_pool {
+    struct group {
+        struct range {
+            std::uint64_t first, count;
+        };
+        std::vector<range> ranges;
+        std::uint64_t total = 0;
+    };
+    std::vector<std::string> words, spaces, marks;
+    std::vector<group> code_points;
+
+    explicit text_pool(const nlohmann::json& file)
+        : words(file.at("words").get<std::vector<std::string>>()),
+          spaces(file.at("spaces").get<std::vector<std::string>>()),
+          marks(file.at("marks").get<std::vector<std::string>>()) {
+        for (const auto& ranges : file.at("code_points")) {
+            group& g = code_points.emplace_back();
+            for (const auto& range : ranges) {
+                const auto first = range.at(0).get<std::uint64_t>(), last = range.at(1).get<std::uint64_t>();
+                g.ranges.push_back({first, last - first + 1});
+                g.total += last - first + 1;
+            }
+        }
+    }
+};
+
 class text_generator {
 public:
-    text_generator(const nlohmann::json& pool, std::uint64_t seed) : pool_(pool), state_(seed) {}
+    text_generator(const text_pool& pool, std::uint64_t seed) : pool_(pool), state_(seed) {}
 
     std::uint64_t next() {
         state_ += 0x9E3779B97F4A7C15u;
@@ -140,22 +167,13 @@ public:
     }
 
 private:
-    std::string pick(const char* list) {
-        const auto& items = pool_.at(list);
-        return items.at(below(items.size())).get<std::string>();
-    }
-    const nlohmann::json& pick_group() {
-        const auto& groups = pool_.at("code_points");
-        return groups.at(below(groups.size()));
-    }
-    void code_point(const nlohmann::json& group, std::string& out) {
-        std::uint64_t total = 0;
-        for (const auto& range : group) total += range[1].get<std::uint64_t>() - range[0].get<std::uint64_t>() + 1;
-        std::uint64_t n = below(total);
-        for (const auto& range : group) {
-            const auto first = range[0].get<std::uint64_t>(), last = range[1].get<std::uint64_t>();
-            if (n <= last - first) return fermata::text::append_utf8(out, static_cast<char32_t>(first + n));
-            n -= last - first + 1;
+    const std::string& pick(const std::vector<std::string>& items) { return items[below(items.size())]; }
+    const text_pool::group& pick_group() { return pool_.code_points[below(pool_.code_points.size())]; }
+    void code_point(const text_pool::group& group, std::string& out) {
+        std::uint64_t n = below(group.total);
+        for (const auto& range : group.ranges) {
+            if (n < range.count) return fermata::text::append_utf8(out, static_cast<char32_t>(range.first + n));
+            n -= range.count;
         }
     }
     static std::string times(const std::string& s, std::uint64_t n) {
@@ -166,17 +184,17 @@ private:
 
     void part(std::uint64_t how, std::string& out) {
         if (how == 0) {
-            out += pick("words");
-            out += pick("spaces");
+            out += pick(pool_.words);
+            out += pick(pool_.spaces);
         } else if (how == 1) {
             code_point(pick_group(), out);
         } else if (how == 2) {
-            out += pick("spaces");
-            const std::string mark = pick("marks");
+            out += pick(pool_.spaces);
+            const std::string mark = pick(pool_.marks);
             out += times(mark, 1 + below(4));
-            out += pick("words");
+            out += pick(pool_.words);
         } else if (how == 3) {
-            out += pick("spaces");
+            out += pick(pool_.spaces);
             std::uint64_t limit = 1;
             for (std::uint64_t digits = 1 + below(9); digits > 0; --digits) limit *= 10;
             out += std::to_string(below(limit));
@@ -184,18 +202,18 @@ private:
             const auto& group = pick_group();
             for (std::uint64_t n = 1 + below(6); n > 0; --n) code_point(group, out);
         } else {
-            const std::string space = pick("spaces");
+            const std::string space = pick(pool_.spaces);
             out += times(space, 1 + below(5));
-            out += pick("words");
+            out += pick(pool_.words);
         }
     }
 
-    const nlohmann::json& pool_;
+    const text_pool& pool_;
     std::uint64_t state_;
 };
 
-inline const nlohmann::json& pool() {
-    static const nlohmann::json value = nlohmann::json::parse(read_file(fixtures() + "pool.json"));
+inline const text_pool& pool() {
+    static const text_pool value(nlohmann::json::parse(read_file(fixtures() + "pool.json")));
     return value;
 }
 
