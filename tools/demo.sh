@@ -72,7 +72,7 @@ until fetch "$address/ready" >/dev/null 2>&1; do
 done
 
 if [ "$mode" = once ]; then
-    question='What is the capital of France?'
+    question='What is gravity?'
     say "Q: $question"
     fetch "$address/v1/chat/completions" \
         '{"model": "'"$model_id"'", "temperature": 0, "max_tokens": 64, "messages": [{"role": "user", "content": "'"$question"'"}]}' |
