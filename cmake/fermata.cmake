@@ -34,6 +34,7 @@ function(fermata_library folder)
     add_library(fermata_${folder} INTERFACE)
     set(scope INTERFACE)
   endif()
+  set_target_properties(fermata_${folder} PROPERTIES UNITY_BUILD ${FERMATA_UNITY} UNITY_BUILD_BATCH_SIZE 8)
   add_library(fermata::${folder} ALIAS fermata_${folder})
   set_target_properties(fermata_${folder} PROPERTIES EXPORT_NAME ${folder})
   target_include_directories(fermata_${folder} ${scope} $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>

@@ -130,7 +130,7 @@ value divide(value const& a, value const& b) {
   return value{integers ? divide_integers(a, b) : to_real(a) / to_real(b)};
 }
 
-char const* spelled(operation op) noexcept {
+char const* sign_of(operation op) noexcept {
   switch (op) {
     case operation::add: return "+";
     case operation::sub: return "-";
@@ -201,7 +201,7 @@ value arithmetic(runtime& rt, operation op, value const& a, value const& b) {
     if (repeatable(a) && is_integer(b)) return repeat(rt, a, b);
     if (repeatable(b) && is_integer(a)) return repeat(rt, b, a);
   }
-  fail(std::string{"unsupported operand types for "} + spelled(op) + ": '" + type_name(a) + "' and '" + type_name(b) + "'");
+  fail(std::string{"unsupported operand types for "} + sign_of(op) + ": '" + type_name(a) + "' and '" + type_name(b) + "'");
 }
 
 value negated(value const& v) {

@@ -18,7 +18,7 @@ bool holds(operation op, int order) noexcept {
   }
 }
 
-std::string_view spelled(operation op) noexcept {
+std::string_view comparison_sign(operation op) noexcept {
   switch (op) {
     case operation::lt: return "<";
     case operation::lteq: return "<=";
@@ -124,7 +124,7 @@ bool ordered(runtime& rt, operation op, value const& a, value const& b) {
   }
   if (a.is_undefined()) refuse_undefined(a);
   if (b.is_undefined()) refuse_undefined(b);
-  fail("'" + std::string{spelled(op)} + "' not supported between instances of '" + type_name(a) + "' and '" + type_name(b) + "'");
+  fail("'" + std::string{comparison_sign(op)} + "' not supported between instances of '" + type_name(a) + "' and '" + type_name(b) + "'");
 }
 
 bool contains(runtime& rt, value const& container, value const& item) {

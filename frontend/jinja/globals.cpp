@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
+#include "frontend/jinja/methods.hpp"
 #include "frontend/jinja/objects.hpp"
 #include "frontend/jinja/operations.hpp"
 #include "frontend/jinja/text.hpp"
@@ -38,6 +39,14 @@ void positional_only(arguments const& args, std::string_view function, std::size
   if (!args.named.empty()) fail(name + "() takes no keyword arguments");
   if (args.positional.size() < least) fail(name + "() takes at least " + std::to_string(least) + " arguments");
   if (args.positional.size() > most) fail(name + "() takes at most " + std::to_string(most) + " arguments");
+}
+
+value dict_fromkeys(runtime& rt, value const&, arguments& args) {
+  positional_only(args, "fromkeys", 1, 2);
+  std::vector<value::pair> entries;
+  for (auto& key : to_items(rt, args.positional[0]))
+    entries.emplace_back(std::move(key), args.positional.size() > 1 ? args.positional[1] : value{});
+  return rt.make_dict(std::move(entries));
 }
 
 namespace {
@@ -76,14 +85,6 @@ std::vector<value::pair> dict_entries(runtime& rt, arguments& args, char const* 
 }
 
 value dict_function(runtime& rt, value const&, arguments& args) { return rt.make_dict(dict_entries(rt, args, "dict")); }
-
-value dict_fromkeys(runtime& rt, value const&, arguments& args) {
-  positional_only(args, "fromkeys", 1, 2);
-  std::vector<value::pair> entries;
-  for (auto& key : to_items(rt, args.positional[0]))
-    entries.emplace_back(std::move(key), args.positional.size() > 1 ? args.positional[1] : value{});
-  return rt.make_dict(std::move(entries));
-}
 
 value namespace_function(runtime& rt, value const&, arguments& args) {
   // Through a dict first: a name given twice counts once.

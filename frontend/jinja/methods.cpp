@@ -12,8 +12,6 @@
 namespace fermata::jinja {
 namespace {
 
-constexpr std::size_t npos = std::string_view::npos;
-
 template <bool Lower>
 bool all_cased(std::string_view s) noexcept {
   bool any = false;
@@ -190,14 +188,6 @@ value dict_get(runtime&, value const& self, arguments& args) {
 value copied(runtime&, value const& self, arguments& args) {
   positional_only(args, "copy", 0, 0);
   return self;
-}
-
-value dict_fromkeys(runtime& rt, value const&, arguments& args) {
-  positional_only(args, "fromkeys", 1, 2);
-  std::vector<value::pair> entries;
-  for (auto& key : to_items(rt, args.positional[0]))
-    entries.emplace_back(std::move(key), args.positional.size() > 1 ? args.positional[1] : value{});
-  return rt.make_dict(std::move(entries));
 }
 
 // ---- methods of lists, tuples and ranges

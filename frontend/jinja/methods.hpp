@@ -11,6 +11,11 @@
 
 namespace fermata::jinja {
 
+inline constexpr std::size_t npos = std::string_view::npos;
+
+// dict.fromkeys, which is called on the type and on any dict.
+value dict_fromkeys(runtime& rt, value const& self, arguments& args);
+
 std::vector<builtin> const& text_methods();
 std::vector<builtin> const& text_filters();
 std::vector<builtin> const& value_filters();

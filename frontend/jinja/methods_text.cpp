@@ -14,8 +14,6 @@
 namespace fermata::jinja {
 namespace {
 
-constexpr std::size_t npos = std::string_view::npos;
-
 value like(runtime& rt, value const& self, std::string s) {
   rt.allocate(s.size());
   return self.is_markup() ? value::markup(std::move(s)) : value{std::move(s)};

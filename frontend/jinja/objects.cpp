@@ -10,7 +10,7 @@
 namespace fermata::jinja {
 namespace {
 
-std::string quoted(std::string_view s) {
+std::string in_quotes(std::string_view s) {
   std::string out;
   text::append_quoted(out, s);
   return out;
@@ -59,10 +59,10 @@ bool indexed_iterator<dict_view>::next(runtime& rt, value& out) {
 
 std::string undefined_object::message() const {
   switch (why) {
-    case reason::name: return quoted(name.text()) + " is undefined";
-    case reason::attribute: return "'" + std::string{owner} + " object' has no attribute " + quoted(name.text());
+    case reason::name: return in_quotes(name.text()) + " is undefined";
+    case reason::attribute: return "'" + std::string{owner} + " object' has no attribute " + in_quotes(name.text());
     case reason::element: return std::string{owner} + " object has no such element";
-    case reason::unsafe: return "access to attribute " + quoted(name.text()) + " of '" + owner + "' object is unsafe";
+    case reason::unsafe: return "access to attribute " + in_quotes(name.text()) + " of '" + owner + "' object is unsafe";
     case reason::hint: break;
   }
   return name.text();
@@ -222,7 +222,7 @@ bool dict_view::equals(runtime& rt, object& other) {
 namespace {
 void check_namespace_name(std::string_view name) {
   if (!name.empty() && name[0] == '_')
-    fail(error_kind::security, "a namespace cannot hold " + quoted(name) + ": names that start with an underscore are private");
+    fail(error_kind::security, "a namespace cannot hold " + in_quotes(name) + ": names that start with an underscore are private");
 }
 }  // namespace
 

@@ -16,8 +16,6 @@ namespace {
 constexpr std::size_t chunk_bytes = std::size_t{32} << 20;
 constexpr std::size_t large_page_bytes = std::size_t{2} << 20;
 
-std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
-
 }  // namespace
 
 std::byte* map_memory(std::size_t bytes, bool large_pages) {

@@ -11,8 +11,6 @@ namespace {
 // Below this much work (in floats touched) waking other threads costs more than it saves.
 constexpr std::size_t alone_below = 16384;
 
-std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
-
 }  // namespace
 
 template <class Task>

@@ -179,8 +179,6 @@ bool pack_float_row(const std::byte* row, std::size_t inputs, std::byte* to, std
     return all;
 }
 
-std::size_t round_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
-
 float integer_value(const panels& layout, const integer_format& format, const std::byte* panel, std::size_t lane,
                     std::size_t input) noexcept {
     const std::size_t block = input / 32;

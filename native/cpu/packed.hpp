@@ -12,6 +12,9 @@
 
 namespace fermata::cpu {
 
+// The least multiple of `to` that is not below n.
+constexpr std::size_t round_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
+
 packing packing_of(dtype type) noexcept;
 constexpr bool is_integer(packing form) noexcept { return form >= packing::q8_0; }
 const integer_format& integer_format_of(packing form) noexcept;  // of an integer packing

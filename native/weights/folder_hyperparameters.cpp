@@ -26,7 +26,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr folder_variant variants[] = {
+constexpr folder_variant folder_variants[] = {
     {"llama", "llama", 32000, 4096, 11008, 32, 32, 0, 0, 2048, 1e-6, 1e4},
     {"mistral", "mistral", 32000, 4096, 14336, 32, 32, 8, 0, 131072, 1e-6, 1e4},
     {"qwen2", "qwen2", 151936, 4096, 22016, 32, 32, 32, 0, 32768, 1e-6, 1e4},
@@ -184,8 +184,8 @@ void read_biases(const member_reader& config, llama_hyperparameters& sizes) {
 }  // namespace
 
 const folder_variant* find_folder_variant(std::string_view architecture) noexcept {
-    const auto* const found = std::ranges::find(variants, architecture, &folder_variant::model_type);
-    return found == std::end(variants) ? nullptr : found;
+    const auto* const found = std::ranges::find(folder_variants, architecture, &folder_variant::model_type);
+    return found == std::end(folder_variants) ? nullptr : found;
 }
 
 llama_hyperparameters read_folder_hyperparameters(const model_file& file) {

@@ -17,7 +17,7 @@ struct gguf_variant {
 
 namespace {
 
-constexpr gguf_variant variants[] = {
+constexpr gguf_variant gguf_variants[] = {
     {"llama", "llama", true, false},
     {"qwen2", "qwen2", false, false},
     {"qwen2vl", "qwen2", false, false},  // for text its three position axes are equal: plain RoPE
@@ -140,8 +140,8 @@ void refuse_unknown_mathematics(const key_reader& keys) {
 }  // namespace
 
 const gguf_variant* find_gguf_variant(std::string_view architecture) noexcept {
-    const auto* const found = std::ranges::find(variants, architecture, &gguf_variant::key);
-    return found == std::end(variants) ? nullptr : found;
+    const auto* const found = std::ranges::find(gguf_variants, architecture, &gguf_variant::key);
+    return found == std::end(gguf_variants) ? nullptr : found;
 }
 
 void unknown_architecture(const std::string& place, std::string_view architecture) {
