@@ -45,12 +45,12 @@ install_packages() {
         die "apt-get could not install: $missing"
 }
 
-# configure DIR [cmake options...]
+# configure DIR [cmake options...]: for clean builds; FERMATA_UNITY=OFF where single files change often.
 configure() {
     local dir=$1
     shift
     mkdir -p "$dir"
-    cmake -S "$source_dir" -B "$dir" -G Ninja "$@" >"$dir/configure.log" 2>&1 ||
+    cmake -S "$source_dir" -B "$dir" -G Ninja -DFERMATA_UNITY="${FERMATA_UNITY:-ON}" "$@" >"$dir/configure.log" 2>&1 ||
         { cat "$dir/configure.log" >&2; die "cmake failed; its output is above"; }
 }
 

@@ -1,7 +1,9 @@
 // For the tests of tokenizers: vocabularies from tests/frontend/fixtures/tokenizer (written by
-// tools/fixtures/tokenizer_fixtures.py, which describes the format), and the generator of texts that the same script
-// has, so that ten thousand texts need no file.
+// tools/fixtures/tokenizer_fixtures.py, which describes the format), and the generator of texts that the same
+// script has, so that ten thousand texts need no file.
 #pragma once
+
+#include <doctest/doctest.h>
 
 #include <cstdint>
 #include <fstream>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "frontend/tokenizer/byte_alphabet.hpp"
+#include "frontend/tokenizer/tokenizer.hpp"
 #include "frontend/tokenizer/unicode.hpp"
 #include "messages/vocabulary.hpp"
 
@@ -24,7 +27,9 @@ inline std::string read_file(const std::string& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-inline std::string fixtures() { return std::string(FERMATA_SOURCE_DIR) + "/tests/frontend/fixtures/tokenizer/"; }
+inline std::string fixtures() {
+    return std::string(FERMATA_SOURCE_DIR) + "/tests/frontend/fixtures/tokenizer/";
+}
 
 class byte_reader {
 public:
@@ -104,7 +109,8 @@ inline fermata::vocabulary_description small_vocabulary(
         v.tokens.push_back(fermata::text::bytes_to_alphabet(std::string(1, static_cast<char>(byte))));
     }
     for (const auto& [left, right] : merges) {
-        const std::string a = fermata::text::bytes_to_alphabet(left), b = fermata::text::bytes_to_alphabet(right);
+        const std::string a = fermata::text::bytes_to_alphabet(left),
+                          b = fermata::text::bytes_to_alphabet(right);
         v.merges.push_back(a + " " + b);
         v.tokens.push_back(a + b);
     }
@@ -112,7 +118,8 @@ inline fermata::vocabulary_description small_vocabulary(
     return v;
 }
 
-inline fermata::token_id add_token(fermata::vocabulary_description& v, const std::string& text, fermata::token_type type) {
+inline fermata::token_id add_token(fermata::vocabulary_description& v, const std::string& text,
+                                   fermata::token_type type) {
     v.tokens.push_back(text);
     v.types.push_back(type);
     return static_cast<fermata::token_id>(v.tokens.size() - 1);
@@ -172,7 +179,8 @@ private:
     void code_point(const text_pool::group& group, std::string& out) {
         std::uint64_t n = below(group.total);
         for (const auto& range : group.ranges) {
-            if (n < range.count) return fermata::text::append_utf8(out, static_cast<char32_t>(range.first + n));
+            if (n < range.count)
+                return fermata::text::append_utf8(out, static_cast<char32_t>(range.first + n));
             n -= range.count;
         }
     }
@@ -235,5 +243,29 @@ private:
     void mix(std::uint64_t n) { value_ = (value_ ^ n) * 0x100000001B3u; }
     std::uint64_t value_ = 0xCBF29CE484222325u;
 };
+
+// One round of a kind's expectations: `strings` generated texts, whose ids are compared through digests of
+// `block` texts.
+inline void check_round(const fermata::text::tokenizer& words, const nlohmann::json& round,
+                        std::size_t strings, std::size_t block, bool special) {
+    text_generator texts(pool(), round.at("seed").get<std::uint64_t>());
+    const auto& samples = round.at("samples");
+    const auto& blocks = round.at("blocks");
+    REQUIRE(blocks.size() * block == strings);
+    row_digest digest;
+    for (std::size_t i = 0; i < strings; ++i) {
+        const std::string text = texts.text();
+        const auto ids = words.encode(text, {special, false});
+        if (i < samples.size()) {
+            INFO("text " << i << ": " << text);
+            REQUIRE(ids == samples[i].get<std::vector<fermata::token_id>>());
+        }
+        digest.add(ids);
+        if ((i + 1) % block != 0) continue;
+        INFO("texts " << i + 1 - block << " to " << i << (special ? " with special tokens" : ""));
+        CHECK(digest.hex() == blocks[i / block].get<std::string>());
+        digest = {};
+    }
+}
 
 }  // namespace tokenizer_support
