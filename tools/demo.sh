@@ -93,7 +93,12 @@ Fermata serves $model_id at $address
 
 Ctrl-C stops it.
 TEXT
-trap 'kill -TERM $server 2>/dev/null' INT TERM
+# A signal ends a wait early; the server's own status counts.
+trap 'signalled=1; kill -TERM $server 2>/dev/null' INT TERM
 trap - EXIT
-while kill -0 $server 2>/dev/null; do wait $server; status=$?; done
-exit "${status:-0}"
+signalled=1
+while [ $signalled = 1 ]; do
+    signalled=0 status=0
+    wait $server || status=$?
+done
+exit $status
