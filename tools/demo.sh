@@ -65,6 +65,7 @@ fi
 "$program" serve --model "$model" "${options[@]}" &
 server=$!
 trap 'kill -TERM $server 2>/dev/null; wait $server 2>/dev/null' EXIT
+trap 'signalled=1; kill -TERM $server 2>/dev/null' INT TERM
 address=http://$host:$port
 until fetch "$address/ready" >/dev/null 2>&1; do
     kill -0 $server 2>/dev/null || { trap - EXIT; wait $server; exit $?; }
@@ -94,7 +95,6 @@ Fermata serves $model_id at $address
 Ctrl-C stops it.
 TEXT
 # A signal ends a wait early; the server's own status counts.
-trap 'signalled=1; kill -TERM $server 2>/dev/null' INT TERM
 trap - EXIT
 signalled=1
 while [ $signalled = 1 ]; do

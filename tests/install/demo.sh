@@ -16,17 +16,14 @@ again=$(bash "$demo" --once --port "$(free_port)")
 port=$(free_port)
 bash "$demo" --port "$port" --model-id demo-test >"$BUILD_DIR/demo_test.log" 2>&1 &
 server=$!
-python3 - "$port" <<'PY' || { cat "$BUILD_DIR/demo_test.log"; fail "nobody serves demo-test at the port given"; }
-import json, sys, threading, urllib.request
-address = f"http://127.0.0.1:{sys.argv[1]}"
+python3 - "$port" "$BUILD_DIR/demo_test.log" <<'PY' || { cat "$BUILD_DIR/demo_test.log"; fail "nobody serves demo-test at the port given"; }
+import json, pathlib, sys, threading, urllib.request
 pause = threading.Event()
 for _ in range(600):  # a minute for a model that loads in a second or two
-    try:
-        urllib.request.urlopen(address + "/ready")
+    if "Ctrl-C stops it" in pathlib.Path(sys.argv[2]).read_text():
         break
-    except OSError:
-        pause.wait(0.1)
-models = json.load(urllib.request.urlopen(address + "/v1/models"))
+    pause.wait(0.1)
+models = json.load(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/v1/models"))
 assert [model["id"] for model in models["data"]] == ["demo-test"], models
 PY
 kill -TERM $server
