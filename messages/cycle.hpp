@@ -103,6 +103,17 @@ struct bind_result {
     }
 };
 
+// Why a request, or one row of it, ended with an error.
+enum class failure_kind : std::uint8_t {
+    none,
+    capacity,        // can never get its next unit (F7)
+    queue_timeout,   // waited longer than pending-timeout
+    deadline,        // its own deadline passed
+    shutting_down,
+    not_finite,      // logits that aren't finite
+    internal,
+};
+
 // One row of one unit. `token` is the token committed by it (sampled), no_token when the row only computed.
 struct row_result {
     ticket who{};
@@ -117,7 +128,8 @@ struct row_result {
     std::vector<float> prompt_logprobs;      // when asked for: of the prompt tokens this unit computed (NaN for the first)
     std::vector<std::vector<token_logprob>> prompt_top_logprobs;
     std::vector<float> logits;               // when asked for: rows x vocabulary, in order of position
-    std::string error;                       // with finish == error; begins with "internal" for a fault of the engine
+    failure_kind failure = failure_kind::none;  // with finish == error: what Program saw
+    std::string error;                       // with finish == error: for people; nothing is decided by it
     static constexpr std::string_view type_name = "row_result";
     static constexpr auto fields() {
         using t = row_result;
@@ -127,7 +139,7 @@ struct row_result {
                           field("logprob", &t::logprob), field("top_logprobs", &t::top_logprobs),
                           field("prompt_logprobs", &t::prompt_logprobs),
                           field("prompt_top_logprobs", &t::prompt_top_logprobs), field("logits", &t::logits),
-                          field("error", &t::error)};
+                          field("failure", &t::failure), field("error", &t::error)};
     }
 };
 

@@ -30,15 +30,25 @@ struct enqueue {
     }
 };
 
+// Why a request wasn't queued.
+enum class refusal : std::uint8_t {
+    none,
+    queue_full,
+    shutting_down,
+    out_of_order,  // the device failed; it may come back
+    malformed,     // no choices, or a request id in use: a fault of the sender
+};
+
 struct enqueue_result {
     request_id request{};
     bool accepted = true;
-    std::uint32_t retry_after_s = 0;  // with accepted == false: the queue is full
+    std::uint32_t retry_after_s = 0;  // with accepted == false: when it may be worth another try
+    refusal why = refusal::none;      // with accepted == false
     static constexpr std::string_view type_name = "enqueue_result";
     static constexpr auto fields() {
         using t = enqueue_result;
         return std::tuple{field("request", &t::request), field("accepted", &t::accepted),
-                          field("retry_after_s", &t::retry_after_s)};
+                          field("retry_after_s", &t::retry_after_s), field("why", &t::why)};
     }
 };
 
@@ -64,16 +74,6 @@ struct sequence_usage {
                           field("replayed", &t::replayed), field("pauses", &t::pauses),
                           field("queued_ns", &t::queued_ns), field("ttft_ns", &t::ttft_ns)};
     }
-};
-
-enum class failure_kind : std::uint8_t {
-    none,
-    capacity,        // can never get its next unit (F7)
-    queue_timeout,   // waited longer than pending-timeout
-    deadline,        // its own deadline passed
-    shutting_down,
-    not_finite,      // logits that aren't finite
-    internal,
 };
 
 // One row of what a cycle brought to one choice.

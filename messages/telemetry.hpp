@@ -1,9 +1,10 @@
 // Live numbers of a node: plain atomics, written by the actors, read by /metrics, /health and `inspect` without a
 // message. Names follow the metrics of the HTTP interface. Monotone counters only grow; gauges are set.
 //
-// One writer a number. Frontend: requests_rejected. Program: tokens, pools, state slots, movement, captures, cycle,
+// One writer a number, and one number a series that is written. Program: tokens, pools, state slots, movement, captures, cycle,
 // device_wait, control_gap, last_commit. Scheduler: everything else about requests, policy, queue, lanes and time.
-// Node: ready, draining, broken.
+// Node: ready. The outcomes of requests have two writers, each request one: the Scheduler counts what it accepted, the
+// Frontend what never got there and what a Scheduler that is gone left behind.
 #pragma once
 
 #include <array>
@@ -42,23 +43,25 @@ struct telemetry {
     // tokens
     counter prompt_tokens{0}, reused_tokens_device{0}, prefill_tokens{0}, replayed_tokens{0}, generated_tokens{0};
     // pools
-    gauge pages_active{0}, pages_cached{0}, pages_free{0}, pages_total{0}, dead_kv_pages{0};
+    gauge pages_active{0}, pages_cached{0}, pages_free{0}, pages_total{0}, pages_touched{0}, dead_kv_pages{0};
     gauge state_slots_used{0}, state_slots_free{0};
     // movement (bytes)
     counter transfer_bytes_device_device{0};
     // policy
-    counter preemptions_replay{0}, reclaims_pages{0}, reclaims_records{0}, captures_natural_end{0},
-        captures_input_point{0}, captures_skipped{0}, bypasses{0};
+    counter preemptions_replay{0}, bypasses{0};
+    counter reclaims_pages_shortage{0}, reclaims_pages_background{0}, reclaims_records_shortage{0},
+        reclaims_records_background{0};
+    counter captures_natural_end{0}, captures_input_point{0}, captures_input_point_skipped{0};
     // time
     latency_histogram ttft, inter_token, queue, cycle;
-    counter device_wait_ns{0};
     // control plane, seen by Program: end of one unit (its last kernel, sampling, included) to start of the next, while
-    // somebody could run
+    // somebody could run; and the sum of that
+    counter device_wait_ns{0};
     latency_histogram control_gap;
     // health
     std::atomic<std::int64_t> last_commit_ns{0};    // node clock; 0: none yet
     std::atomic<std::int64_t> work_since_ns{0};     // when the queue became non-empty; 0: idle
-    std::atomic<bool> ready{false}, draining{false}, broken{false};
+    std::atomic<bool> ready{false};
     gauge queue_length{0}, queue_limit{0}, lanes_used{0}, lanes_total{0};
 };
 

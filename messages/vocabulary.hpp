@@ -31,7 +31,7 @@ struct vocabulary_description {
     std::vector<token_type> types;  // as long as tokens, or empty
     std::vector<std::string> merges;
     token_id bos = no_token, eos = no_token, eot = no_token, unknown = no_token, padding = no_token;
-    std::vector<token_id> end_of_generation;  // all ids that end an answer (eos, eot, eom, ... as the file states them)
+    std::vector<token_id> end_of_generation;  // ids the file states as ends of an answer (eos, eot, eom)
     bool add_bos = false, add_eos = false, add_space_prefix = false;
     std::string chat_template;  // empty when the file has none
 };

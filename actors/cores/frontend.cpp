@@ -89,6 +89,24 @@ client_error error_of(failure_kind kind, const std::string& text) {
     return error;
 }
 
+client_error error_of(const enqueue_result& refused) {
+    client_error error;
+    switch (refused.why) {
+        case refusal::shutting_down: error = unavailable("shutting_down", "the server is shutting down"); break;
+        case refusal::out_of_order: error = unavailable("unavailable", "the device failed; the server tries to restart it"); break;
+        case refusal::malformed: error = error_of(failure_kind::internal, "the request could not be queued"); break;
+        case refusal::none:
+        case refusal::queue_full:
+            error.status = 429;
+            error.type = "rate_limit_error";
+            error.code = "queue_full";
+            error.message = "the queue is full; try again later";
+            break;
+    }
+    error.retry_after_s = refused.retry_after_s;
+    return error;
+}
+
 frontend_core::frontend_core(frontend_options options, std::shared_ptr<const text_model> model,
                              std::shared_ptr<telemetry> numbers)
     : options_(options), model_(std::move(model)), numbers_(std::move(numbers)) {}
@@ -129,6 +147,7 @@ void frontend_core::on(prepared result, frontend_commands& commands) {
     if (entry == requests_.end()) return;
     request_state& request = entry->second;
     if (request.cancelled) {
+        count(numbers_, &telemetry::requests_cancelled);
         tell(commands, result.request, rejected{result.request, client_left()});
         requests_.erase(entry);
         return;
@@ -157,14 +176,8 @@ void frontend_core::on(const enqueue_result& result, frontend_commands& commands
     const auto entry = requests_.find(result.request);
     if (entry == requests_.end()) return;
     if (!result.accepted) {
-        client_error error;
-        error.status = 429;
-        error.type = "rate_limit_error";
-        error.code = "queue_full";
-        error.message = "the queue is full; try again later";
-        error.retry_after_s = result.retry_after_s;
         count(numbers_, &telemetry::requests_rejected);
-        tell(commands, result.request, rejected{result.request, std::move(error)});
+        tell(commands, result.request, rejected{result.request, error_of(result)});
         requests_.erase(entry);
         return;
     }
@@ -195,6 +208,7 @@ void frontend_core::on(const cancel_request& cancel, frontend_commands& commands
 
 void frontend_core::fail_all(const client_error& error, frontend_commands& commands) {
     for (auto& [id, request] : requests_) {
+        count(numbers_, request.at == phase::running ? &telemetry::requests_failed : &telemetry::requests_rejected);
         if (request.at == phase::running)
             tell(commands, id, failed{id, error, request.usage});
         else

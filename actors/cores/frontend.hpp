@@ -103,5 +103,6 @@ private:
 
 // How a failure inside the node reads to a client.
 client_error error_of(failure_kind kind, const std::string& text);
+client_error error_of(const enqueue_result& refused);
 
 }  // namespace fermata

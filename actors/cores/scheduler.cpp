@@ -38,21 +38,19 @@ scheduler::scheduler(scheduler_options options, std::shared_ptr<const program_vi
         options_.numbers->queue_limit = options_.max_pending;
         options_.numbers->lanes_total = options_.max_concurrency;
     }
+    update_gauges(0);  // nothing is under way, whatever a Scheduler before this one left in the gauges
 }
 
 void scheduler::on(const enqueue& event, time_ns now, commands& out) {
-    const bool full = pending_requests() >= options_.max_pending;
-    if (full || draining_ || broken_ || event.choices.empty()) {
-        const std::uint32_t retry = 1 + pending_requests() / options_.max_concurrency;
-        out.emplace_back(enqueue_result{event.request, false, retry});
+    refusal why = refuses();
+    if (why == refusal::none && !table_.accept(event, now, options_.attention_only)) why = refusal::malformed;
+    if (why != refusal::none) {
+        const bool passes = why == refusal::queue_full || why == refusal::out_of_order;
+        const std::uint32_t retry = passes ? 1 + pending_requests() / options_.max_concurrency : 0;
+        out.emplace_back(enqueue_result{event.request, false, retry, why});
         return finish_event(now, out);
     }
-    const auto first = table_.accept(event, now, options_.attention_only);
-    if (!first) {
-        out.emplace_back(enqueue_result{event.request, false, 1});
-        return finish_event(now, out);
-    }
-    out.emplace_back(enqueue_result{event.request, true, 0});
+    out.emplace_back(enqueue_result{event.request, true, 0, refusal::none});
     for (const ticket who : table_.of_request(event.request)) {
         sequence& s = *table_.find(who);
         fresh_.push(who);
@@ -63,6 +61,12 @@ void scheduler::on(const enqueue& event, time_ns now, commands& out) {
                 now);
     }
     finish_event(now, out);
+}
+
+refusal scheduler::refuses() {
+    if (draining_) return refusal::shutting_down;
+    if (broken_) return refusal::out_of_order;
+    return pending_requests() >= options_.max_pending ? refusal::queue_full : refusal::none;
 }
 
 void scheduler::on(const cancel_request& event, time_ns now, commands& out) {

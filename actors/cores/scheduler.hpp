@@ -103,6 +103,7 @@ private:
     void fail_all(failure_kind why, const std::string& text, time_ns now);
     void set_wake(time_ns now, commands& out);
     void update_gauges(time_ns now);
+    refusal refuses();
     std::uint32_t pending_requests();
     std::optional<ticket> longest_queued() const;
 
@@ -131,7 +132,7 @@ private:
     std::optional<ticket> last_resort_candidate();
     bool ask_source(sequence& s, commands& out);
     bool settle_room(time_ns now, commands& out);
-    bool ask_victims(std::uint32_t pages, std::uint32_t slots, commands& out);
+    bool ask_victims(std::uint32_t pages, std::uint32_t slots, bool background, commands& out);
     std::optional<std::int64_t> cover_residents(std::int64_t pages, time_ns now);
     std::int64_t pages_missing() const;
     std::uint32_t slots_missing() const;
@@ -176,6 +177,7 @@ private:
     std::vector<ticket> tries_;        // binds of this turn, in order
     std::optional<ticket> asking_;     // whose source is being chosen
     std::optional<victims_chosen> victims_;
+    bool background_ = false;  // they are asked for ahead of need
     std::size_t kept_ = 0;             // sources that question spared
     bool restore_seen_ = false;        // the oldest paused one had its chance this turn
     bool tries_done_ = false;

@@ -10,7 +10,7 @@ namespace {
 
 failure_kind failure_of(const row_result& row) {
     if (row.finish != finish_reason::error) return failure_kind::none;
-    return row.error.starts_with("internal") ? failure_kind::internal : failure_kind::not_finite;
+    return row.failure == failure_kind::none ? failure_kind::internal : row.failure;
 }
 
 }  // namespace

@@ -4,10 +4,10 @@
 
 #include "actors/cores/pressure.hpp"
 #include "actors/cores/scheduler.hpp"
+#include "messages/paging.hpp"
 
 namespace fermata {
 
-using scheduling::pages_for;
 
 void scheduler::open_turn(time_ns now, commands& out) {
     if (broken_ || (table_.empty() && endings_.empty())) return;
@@ -118,10 +118,10 @@ bool scheduler::settle_room(time_ns now, commands& out) {
         const std::int64_t missing = pages_missing();
         const std::uint32_t slots = slots_missing();
         if (!victims_ && optional_left && (missing > 0 || slots > 0))
-            return ask_victims(static_cast<std::uint32_t>(std::max<std::int64_t>(missing, 0)), slots, out);
+            return ask_victims(static_cast<std::uint32_t>(std::max<std::int64_t>(missing, 0)), slots, false, out);
         const auto reserve = static_cast<std::int64_t>(options_.tau_low * room_.pages_total);
         if (!victims_ && missing + reserve > 0 && room_.pages_cached > 0 && optional_left && barren_view_ != view_)
-            return ask_victims(static_cast<std::uint32_t>(missing + reserve + reserve / 2), 0, out);  // in the background (Q1)
+            return ask_victims(static_cast<std::uint32_t>(missing + reserve + reserve / 2), 0, true, out);  // in the background (Q1)
         const auto rest = cover_residents(room_.pages_free + (victims_ ? victims_->pages : 0), now);
         if (rest && fit_tries(*rest)) break;
         victims_.reset();  // what was given up needs no room: the question changes
@@ -151,7 +151,8 @@ std::uint32_t scheduler::slots_missing() const {
     return needed > room_.state_slots_free ? needed - room_.state_slots_free : 0;
 }
 
-bool scheduler::ask_victims(std::uint32_t pages, std::uint32_t slots, commands& out) {
+bool scheduler::ask_victims(std::uint32_t pages, std::uint32_t slots, bool background, commands& out) {
+    background_ = background;
     choose_victims question;
     question.turn = cycle_no{turn_};
     question.pages = pages;
@@ -290,8 +291,8 @@ std::uint32_t scheduler::unit_pages(const sequence& s) const {
     const std::uint32_t step = s.now == phase::decode ? 1 : options_.prefill_chunk_tokens;
     const token_pos until = s.now == phase::decode ? s.frontier + token_pos(1)
                                                    : std::min(s.target, s.frontier + token_pos(step));
-    const std::uint32_t held = pages_for(s.frontier, options_.page_tokens);
-    const std::uint32_t wanted = pages_for(until, options_.page_tokens);
+    const std::uint32_t held = pages_for(s.frontier.value, options_.page_tokens);
+    const std::uint32_t wanted = pages_for(until.value, options_.page_tokens);
     return wanted > held ? wanted - held : 0;
 }
 
@@ -303,7 +304,7 @@ std::uint32_t scheduler::bind_pages(const sequence& s) const {
     const token_pos until = s.now != phase::paused ? std::min(s.target, s.source_tokens + chunk)
                             : s.holds_token        ? s.target + token_pos(1)
                                                    : std::min(s.target, s.frontier + chunk);
-    return pages_for(until, options_.page_tokens) - s.source_tokens.value / options_.page_tokens;
+    return pages_for(until.value, options_.page_tokens) - s.source_tokens.value / options_.page_tokens;
 }
 
 std::vector<const scheduler::sequence*> scheduler::residents() const {
@@ -349,8 +350,9 @@ void scheduler::send_plan(time_ns now, commands& out) {
         return open_turn(now, out);
     }
     if (options_.numbers && victims_) {
-        options_.numbers->reclaims_records += draft_.drops.size();
-        options_.numbers->reclaims_pages += victims_->pages;
+        telemetry& n = *options_.numbers;
+        (background_ ? n.reclaims_records_background : n.reclaims_records_shortage) += draft_.drops.size();
+        (background_ ? n.reclaims_pages_background : n.reclaims_pages_shortage) += victims_->pages;
     }
     draft_.cycle = cycle_no{turn_};
     stage_ = stage::running;

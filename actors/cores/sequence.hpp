@@ -71,9 +71,4 @@ struct sequence {
     bool runnable() const { return now == phase::prefill || now == phase::decode; }
 };
 
-// Pages that hold `tokens` positions.
-constexpr std::uint32_t pages_for(token_pos tokens, std::uint32_t page_tokens) {
-    return (tokens.value + page_tokens - 1) / page_tokens;
-}
-
 }  // namespace fermata::scheduling

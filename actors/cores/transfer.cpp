@@ -20,13 +20,6 @@ void transfer::on(const copy_done& done, commands& out) {
     start_next(out);
 }
 
-void transfer::fail_all(const std::string& why, commands& out) {
-    for (const copy_id each : running_) out.emplace_back(copy_done{each, false, why});
-    for (const copy_order& each : queue_) out.emplace_back(copy_done{each.copy, false, why});
-    running_.clear();
-    queue_.clear();
-}
-
 void transfer::start_next(commands& out) {
     while (!queue_.empty() && running_.size() < options_.parallel_max) {
         running_.insert(queue_.front().copy);

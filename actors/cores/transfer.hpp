@@ -34,8 +34,6 @@ public:
 
     void on(const copy_order& order, commands& out);
     void on(const copy_done& done, commands& out);
-    // The copier is gone: everything queued or running counts as failed.
-    void fail_all(const std::string& why, commands& out);
 
     std::size_t queued() const { return queue_.size(); }
     std::size_t running() const { return running_.size(); }

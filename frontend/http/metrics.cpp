@@ -108,6 +108,8 @@ void pools_and_movement(families& out, telemetry const& t) {
         .series({{"pool", "main"}, {"state", "free"}}, value_of(t.pages_free));
     for (auto const* pool : {"mtp", "dflash"})
         for (auto const* state : {"active", "cached", "away", "free"}) out.series({{"pool", pool}, {"state", state}}, 0);
+    out.gauge("pages_touched", "Pages used at least once: the part of a pool that may be resident memory.")
+        .series({{"pool", "main"}}, value_of(t.pages_touched));
     out.gauge("state_slots", "StateImage slots by state.")
         .series({{"state", "used"}}, value_of(t.state_slots_used))
         .series({{"state", "free"}}, value_of(t.state_slots_free));
@@ -130,24 +132,19 @@ void policy(families& out, telemetry const& t) {
         .series({{"route", "replay"}}, value_of(t.preemptions_replay))
         .series({{"route", "snapshot"}}, 0);
     out.counter("reclaims_total", "What was reclaimed, and why.");
-    for (auto const* action : {"drop_pages", "drop_record", "demote"})
-        for (auto const* reason : {"shortage", "background"}) {
-            bool const short_of_room = std::string_view(reason) == "shortage";
-            double value = 0;
-            if (short_of_room && std::string_view(action) == "drop_pages") value = value_of(t.reclaims_pages);
-            if (short_of_room && std::string_view(action) == "drop_record") value = value_of(t.reclaims_records);
-            out.series({{"action", action}, {"reason", reason}}, value);
-        }
-    out.counter("captures_total", "Resume points saved or skipped, by kind.");
-    for (auto const* kind : {"natural_end", "input_point", "anchor", "shared", "pause"})
-        for (auto const* result : {"saved", "skipped"}) {
-            bool const saved = std::string_view(result) == "saved";
-            auto const name = std::string_view(kind);
-            double value = 0;
-            if (name == "natural_end") value = saved ? value_of(t.captures_natural_end) : value_of(t.captures_skipped);
-            if (name == "input_point" && saved) value = value_of(t.captures_input_point);
-            out.series({{"kind", kind}, {"result", result}}, value);
-        }
+    out.series({{"action", "drop_pages"}, {"reason", "shortage"}}, value_of(t.reclaims_pages_shortage))
+        .series({{"action", "drop_pages"}, {"reason", "background"}}, value_of(t.reclaims_pages_background))
+        .series({{"action", "drop_record"}, {"reason", "shortage"}}, value_of(t.reclaims_records_shortage))
+        .series({{"action", "drop_record"}, {"reason", "background"}}, value_of(t.reclaims_records_background))
+        .series({{"action", "demote"}, {"reason", "shortage"}}, 0)
+        .series({{"action", "demote"}, {"reason", "background"}}, 0);
+    out.counter("captures_total", "Resume points saved or skipped, by kind.")
+        .series({{"kind", "natural_end"}, {"result", "saved"}}, value_of(t.captures_natural_end))
+        .series({{"kind", "natural_end"}, {"result", "skipped"}}, 0)
+        .series({{"kind", "input_point"}, {"result", "saved"}}, value_of(t.captures_input_point))
+        .series({{"kind", "input_point"}, {"result", "skipped"}}, value_of(t.captures_input_point_skipped));
+    for (auto const* kind : {"anchor", "shared", "pause"})
+        for (auto const* result : {"saved", "skipped"}) out.series({{"kind", kind}, {"result", result}}, 0);
     out.counter("bypass_total", "Requests that overtook an older one waiting for room.").series({}, value_of(t.bypasses));
 }
 
@@ -164,7 +161,7 @@ void time_and_health(families& out, telemetry const& t, std::int64_t now_ns) {
     out.histogram("queue_seconds", "Acceptance to a lane.", t.queue);
     out.histogram("cycle_seconds", "One turn of the scheduler.", t.cycle);
     out.histogram("control_gap_seconds", "End of one unit to the start of the next, while there was work.", t.control_gap);
-    out.counter("device_wait_seconds_total", "Time the device waited though there was work.")
+    out.counter("device_wait_seconds_total", "Time between units while there was work: what the device waited for others.")
         .series({}, value_of(t.device_wait_ns) * 1e-9);
     out.gauge("seconds_since_last_commit", "While there is work: since a unit was last committed. 0 at rest.")
         .series({}, seconds_without_commit(t, now_ns));

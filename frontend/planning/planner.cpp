@@ -19,12 +19,12 @@ client_error bad_request(std::string param, std::string message, std::string cod
 }
 
 // A step of preparation failed: carries the client's error to the one place that answers.
-struct refusal {
+struct refused_request {
     client_error error;
 };
 
 [[noreturn]] void refuse(std::string param, std::string message, std::string code = {}) {
-    throw refusal{bad_request(std::move(param), std::move(message), std::move(code))};
+    throw refused_request{bad_request(std::move(param), std::move(message), std::move(code))};
 }
 
 // The same conversation with every developer message as a system one.
@@ -209,7 +209,7 @@ prepared prepare(const submit& request, const text_model& model, const planning_
             result.order.choices.push_back(std::move(spec));
         }
         if (request.deadline_ms != 0) result.order.deadline = now + time_ns{request.deadline_ms} * 1'000'000;
-    } catch (const refusal& r) {
+    } catch (const refused_request& r) {
         result.error = r.error;
     } catch (const text::tokenizer_error& e) {
         result.error = bad_request(prompt_field(request.kind), e.what());
@@ -229,7 +229,7 @@ tokenized tokenize(const tokenize_text& request, const text_model& model, const 
                                       : request.text;
         result.tokens = token_run(
             model.words()->encode(text, {.parse_special = request.special, .add_special = request.add_bos}));
-    } catch (const refusal& r) {
+    } catch (const refused_request& r) {
         result.error = r.error;
     } catch (const std::exception& e) {
         result.error = bad_request(chat ? "messages" : "prompt", e.what());
@@ -242,7 +242,7 @@ detokenized detokenize(const detokenize_tokens& request, const text_model& model
     try {
         if (!model.has_text()) refuse("tokens", "the model has no tokenizer");
         result.bytes = model.words()->decode(request.tokens.span(), true);
-    } catch (const refusal& r) {
+    } catch (const refused_request& r) {
         result.error = r.error;
     } catch (const text::tokenizer_error& e) {
         result.error = bad_request("tokens", e.what());

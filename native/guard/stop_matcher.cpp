@@ -31,8 +31,4 @@ bool stop_matcher::feed(std::string_view bytes) {
     return false;
 }
 
-void stop_matcher::restart() {
-    for (pattern& p : patterns_) p.matched = 0;
-}
-
 }  // namespace fermata::guard

@@ -20,7 +20,6 @@ public:
     bool empty() const noexcept { return patterns_.empty(); }
     // True when a stop string ends within `bytes`. Afterwards the state stands right behind that end.
     bool feed(std::string_view bytes);
-    void restart();
 
 private:
     struct pattern {

@@ -62,6 +62,7 @@ row_result program_core::commit_member(const unit_member& member) {
     for (std::uint32_t i = 0; i < member.logit_rows; ++i)
         if (!sampling::all_finite(logit_row(member, i))) {
             row.finish = finish_reason::error;
+            row.failure = failure_kind::not_finite;
             row.error = "logits are not finite at position " + std::to_string(seq.frontier - member.logit_rows + i);
             return row;
         }

@@ -120,7 +120,7 @@ void program_core::publish_input_point(sequence& seq) {
     };
     if (full == 0 || std::any_of(points_.begin(), points_.end(),
                                  [&](const auto& each) { return covered_by(each.second); })) {
-        if (options_.numbers) options_.numbers->captures_skipped.fetch_add(1, std::memory_order_relaxed);
+        if (options_.numbers) options_.numbers->captures_input_point_skipped.fetch_add(1, std::memory_order_relaxed);
         return;
     }
     checkpoint point;

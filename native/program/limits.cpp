@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "native/stores/page_store.hpp"
+#include "messages/paging.hpp"
 
 namespace fermata::program_detail {
 

@@ -22,6 +22,7 @@ void program_core::poison(ticket who, const char* what, cycle_done& done) {
     }
     if (row->finish == finish_reason::none) {
         row->finish = finish_reason::error;
+        row->failure = failure_kind::internal;
         row->error = std::string("internal: ") + what;
     }
     quarantine(*seq);

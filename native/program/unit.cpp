@@ -108,7 +108,11 @@ void program_core::run_unit(cycle_done& done) {
     }
     const time_ns begin = now();
     telemetry* const numbers = options_.clock ? options_.numbers.get() : nullptr;
-    if (numbers && work_was_left_) numbers->control_gap.observe(begin - unit_end_);
+    if (numbers && work_was_left_) {
+        const time_ns gap = std::max<time_ns>(begin - unit_end_, 0);
+        numbers->control_gap.observe(gap);
+        numbers->device_wait_ns.fetch_add(static_cast<std::uint64_t>(gap), std::memory_order_relaxed);
+    }
     unit_status status = unit_status::stopped;
     try {
         status = model_->run(unit{rows_, &stop_});
@@ -117,7 +121,6 @@ void program_core::run_unit(cycle_done& done) {
         done.error = fault.what();
     }
     unit_end_ = now();
-    if (numbers) numbers->device_wait_ns.fetch_add(static_cast<std::uint64_t>(unit_end_ - begin));
     if (status == unit_status::done) {
         commit_unit(done);  // sets the unit's end again, behind sampling
         if (numbers) numbers->last_commit_ns.store(unit_end_, std::memory_order_relaxed);

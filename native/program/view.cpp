@@ -50,6 +50,7 @@ void program_core::set_gauges() const {
     set(to.pages_free, now.pages_free);
     set(to.pages_active, now.pages_active);
     set(to.pages_cached, now.pages_cached);
+    set(to.pages_touched, pools_[0]->touched());
     set(to.dead_kv_pages, pools_[0]->orphaned());
     set(to.state_slots_free, now.state_slots_free);
     set(to.state_slots_used, std::int64_t{now.state_slots_total} - now.state_slots_free);

@@ -83,6 +83,7 @@ page_id page_store::take_promised() {
     free_.pop_back();
     --promised_;
     pages_[page.value].sequences = 1;
+    touched_ = std::max(touched_, page.value + 1);
     return page;
 }
 

@@ -16,13 +16,9 @@
 #include <vector>
 
 #include "messages/ids.hpp"
+#include "messages/paging.hpp"
 
 namespace fermata {
-
-// Pages that hold `tokens` tokens. The one rule that sizes pools, permits and refusals (fault 68).
-constexpr std::uint32_t pages_for(std::uint64_t tokens, std::uint32_t page_tokens) {
-    return static_cast<std::uint32_t>((tokens + page_tokens - 1) / page_tokens);
-}
 
 enum class holder : std::uint8_t { sequence, point };
 
@@ -42,6 +38,9 @@ public:
     std::uint32_t cached() const noexcept { return cached_; }
     // Leased without any holder: waiting for the end of a copy.
     std::uint32_t orphaned() const noexcept { return orphaned_; }
+    // Taken at least once. Fresh pages lie at the bottom of the free list in order, so these are the pages below the
+    // highest ever taken: what the pool's memory may have become resident for.
+    std::uint32_t touched() const noexcept { return touched_; }
 
     // A further holder of a page somebody holds already.
     void add_reference(page_id page, holder kind);
@@ -89,6 +88,7 @@ private:
     std::uint32_t promised_ = 0;
     std::uint32_t cached_ = 0;
     std::uint32_t orphaned_ = 0;
+    std::uint32_t touched_ = 0;
 };
 
 // A promise of pages: moved, never copied; what was not taken goes back when it ends.

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "messages/context.hpp"
@@ -30,6 +31,7 @@ public:
     std::set<ticket> copy_binds;        // these binds wait for `finish_copy`
     std::set<ticket> stale_binds;       // answered stale once
     std::set<ticket> broken_rows;       // their next unit ends with an error
+    std::string row_error = "logits";
     bool fail_device = false;
     std::map<ticket, row> rows;
     std::map<checkpoint_id, std::uint32_t> cache;  // pages held by a checkpoint
@@ -180,7 +182,12 @@ private:
         if (result.computed > result.replayed || result.token != no_token) r.permit = 0;
         result.frontier = token_pos(r.frontier);
         result.generated = token_pos(r.generated);
-        if (broken_rows.erase(who)) result.finish = finish_reason::error, result.token = no_token, result.error = "logits";
+        if (broken_rows.erase(who)) {
+            result.finish = finish_reason::error;
+            result.token = no_token;
+            result.failure = failure_kind::not_finite;
+            result.error = row_error;
+        }
         done.rows.push_back(result);
     }
 

@@ -43,7 +43,7 @@ struct world {
         core.on(std::move(s), commands);
         prepare_now();
         take();
-        core.on(enqueue_result{id, true, 0}, commands);
+        core.on(enqueue_result{id, true, 0, refusal::none}, commands);
         take();
     }
     void row(std::uint64_t id, token_id token, finish_reason finish = finish_reason::none, std::uint32_t choice = 0,
@@ -87,7 +87,7 @@ TEST_CASE("accepted, deltas, finished; then the request is forgotten") {
     auto commands = w.take();
     REQUIRE(commands.size() == 1);
     CHECK(std::holds_alternative<enqueue>(std::get<send_to_scheduler>(commands[0]).message));
-    w.core.on(enqueue_result{request_id(1), true, 0}, w.commands);
+    w.core.on(enqueue_result{request_id(1), true, 0, refusal::none}, w.commands);
     w.row(1, 'x');
     w.row(1, 'y', finish_reason::length);
     CHECK(w.said() == "accepted x|y|finished");
@@ -175,13 +175,51 @@ TEST_CASE("a full queue is 429 with a time to come back") {
     w.core.on(w.request(1, "a"), w.commands);
     w.prepare_now();
     w.take();
-    w.core.on(enqueue_result{request_id(1), false, 7}, w.commands);
+    w.core.on(enqueue_result{request_id(1), false, 7, refusal::queue_full}, w.commands);
     const auto commands = w.take();
     REQUIRE(commands.size() == 1);
     const auto& error = std::get<rejected>(std::get<send_to_client>(commands[0]).message).error;
     CHECK(error.status == 429);
     CHECK(error.retry_after_s == 7);
     CHECK(w.core.requests() == 0);
+}
+
+TEST_CASE("a request that meets a Scheduler that stops, or one whose device failed, hears so: that is no full queue") {
+    struct {
+        refusal why;
+        unsigned status;
+        const char* code;
+    } const expected[] = {{refusal::shutting_down, 503, "shutting_down"},
+                          {refusal::out_of_order, 503, "unavailable"},
+                          {refusal::malformed, 500, "internal_error"}};
+    for (const auto& each : expected) {
+        world w;
+        w.core.on(w.request(1, "a"), w.commands);
+        w.prepare_now();
+        w.take();
+        w.core.on(enqueue_result{request_id(1), false, 0, each.why}, w.commands);
+        const auto commands = w.take();
+        REQUIRE(commands.size() == 1);
+        const auto& error = std::get<rejected>(std::get<send_to_client>(commands[0]).message).error;
+        CHECK(error.status == each.status);
+        CHECK(error.code == each.code);
+    }
+}
+
+TEST_CASE("each request has one outcome: those that never reached the Scheduler are counted here") {
+    world w;
+    const auto numbers = std::make_shared<telemetry>();
+    w.core = frontend_core{frontend_options{}, w.model, numbers};
+    w.core.on(w.request(1, "a"), w.commands);
+    w.core.on(cancel_request{request_id(1)}, w.commands);
+    w.prepare_now();
+    CHECK(numbers->requests_cancelled == 1);
+    w.start(w.request(2, "b"));                   // running
+    w.core.on(w.request(3, "c"), w.commands);     // being prepared
+    w.core.fail_all(error_of(failure_kind::internal, {}), w.commands);
+    CHECK(numbers->requests_failed == 1);
+    CHECK(numbers->requests_rejected == 1);
+    CHECK(numbers->requests_cancelled == 1);
 }
 
 TEST_CASE("a failed choice fails the request when the last one ended, and only it") {

@@ -1,7 +1,6 @@
 // Which point a request resumes from.
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <random>
 
 #include "actors/cores/resource_manager.hpp"
@@ -173,31 +172,4 @@ TEST_CASE("memory of records is bounded by what they cover") {  // B4
     CHECK(full < 200 * (64 / 8 * 16 + 400));
     for (std::uint64_t i = 1; i <= 200; ++i) m.manager.on(checkpoint_dropped{checkpoint_id{i}});
     CHECK(m.manager.records() == 0);
-}
-
-// Printed, not asserted: times depend on the machine. 2,000 points on a prompt of 100k tokens.
-TEST_CASE("search time" * doctest::skip()) {
-    memory m({64, 16, xxh_block_digest});
-    const auto base = count_up(0, 100'000);
-    auto view = std::make_shared<program_view>(*m.view);
-    for (std::uint64_t id = 1; id <= 2000; ++id) {
-        auto tokens = base;
-        tokens.resize(50 * id > 100'000 ? 100'000 : 50 * id);
-        if (id % 3 == 0) tokens[tokens.size() / 2] = -5;
-        checkpoint_published p;
-        p.checkpoint = checkpoint_id{id};
-        p.coverage = token_pos(static_cast<std::uint32_t>(tokens.size()));
-        p.tokens = token_run(std::move(tokens));
-        m.manager.on(p);
-        point_view v;
-        v.checkpoint = p.checkpoint;
-        view->points.push_back(v);
-    }
-    m.view = view;
-    for (int i = 0; i < 5; ++i) {
-        const auto begin = std::chrono::steady_clock::now();
-        const auto got = m.choose(base, 99'999);
-        const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-        MESSAGE("position " << got.position.value << " in " << ms << " ms");
-    }
 }

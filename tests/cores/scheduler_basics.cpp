@@ -144,6 +144,40 @@ TEST_CASE("a row that isn't finite fails alone") {
     CHECK(r.answer(2).tokens.size() == 5);
 }
 
+TEST_CASE("why a row failed is what Program says of it, whatever its text") {
+    rig r(small_options(2));
+    r.program.row_error = "internal matters";  // a journal without text has another text still
+    r.submit(1, 4, 5);
+    r.step();
+    r.program.broken_rows.insert(ticket{1});
+    REQUIRE(r.run());
+    CHECK(r.answer(1).failure == failure_kind::not_finite);
+}
+
+TEST_CASE("a fresh Scheduler has nothing under way, whatever the one before it left in the gauges") {
+    scheduler_options o = small_options(2);
+    o.numbers = std::make_shared<telemetry>();
+    telemetry& n = *o.numbers;
+    {
+        rig died(o);
+        died.submit(1, 4, 50);
+        died.submit(2, 4, 50);
+        died.submit(3, 4, 50);
+        died.step();
+        REQUIRE(n.work_since_ns != 0);
+        REQUIRE(n.queue_length > 0);
+        REQUIRE(n.lanes_used > 0);
+    }
+    const rig fresh(o);
+    CHECK(n.work_since_ns == 0);
+    CHECK(n.queue_length == 0);
+    CHECK(n.lanes_used == 0);
+    for (const gauge* each : {&n.requests_queued, &n.requests_waiting_source, &n.requests_prefill, &n.requests_decode,
+                              &n.requests_replay, &n.requests_paused})
+        CHECK(*each == 0);
+    CHECK(n.queue_limit == o.max_pending);
+}
+
 TEST_CASE("a failed device ends everything with an internal error and takes no more") {
     rig r(small_options(1));
     r.submit(1, 4, 50);
@@ -156,6 +190,18 @@ TEST_CASE("a failed device ends everything with an internal error and takes no m
     CHECK(r.core.quiet());
     r.submit(3, 4, 1);
     CHECK_FALSE(r.admissions.back().accepted);
+    CHECK(r.admissions.back().why == refusal::out_of_order);
+}
+
+TEST_CASE("a request that is wrong is no full queue") {
+    rig r(small_options(1));
+    r.submit(1, 4, 5, 0);
+    CHECK(r.admissions.back().why == refusal::malformed);
+    r.submit(2, 4, 5);
+    CHECK(r.admissions.back().why == refusal::none);
+    r.submit(2, 4, 5);
+    CHECK_FALSE(r.admissions.back().accepted);
+    CHECK(r.admissions.back().why == refusal::malformed);
 }
 
 TEST_CASE("the queue has a limit, and says when to come back") {
@@ -169,6 +215,7 @@ TEST_CASE("the queue has a limit, and says when to come back") {
     CHECK(r.admissions.back().accepted);
     r.submit(4, 4, 1);
     CHECK_FALSE(r.admissions.back().accepted);
+    CHECK(r.admissions.back().why == refusal::queue_full);
     CHECK(r.admissions.back().retry_after_s > 0);
     REQUIRE(r.run());
     CHECK(r.answers.count({4, 0}) == 0);
@@ -199,6 +246,7 @@ TEST_CASE("draining finishes accepted work; what outlives the grace time is cut 
     r.give(drain{r.now + 40'000'000});
     r.submit(4, 4, 1);
     CHECK_FALSE(r.admissions.back().accepted);
+    CHECK(r.admissions.back().why == refusal::shutting_down);
     CHECK(r.drains.empty());
     REQUIRE(r.run());
     CHECK(r.answer(1).finish == finish_reason::length);

@@ -73,6 +73,36 @@ TEST_CASE("values are those of the moment") {  // fault 104
     CHECK(m["fermata_http_responses_total{code=\"other\"}"] == 1);
 }
 
+TEST_CASE("each number has one series, and each series its own number") {
+    telemetry t;
+    http::http_numbers h;
+    std::uint64_t next = 1000;
+    std::map<std::string, double> expected;
+    const auto give = [&](auto& number, std::string const& series) {
+        number = static_cast<std::decay_t<decltype(number.load())>>(++next);
+        expected[series] = static_cast<double>(next);
+    };
+    give(t.requests_stop, "fermata_requests_total{outcome=\"stop\"}");
+    give(t.requests_length, "fermata_requests_total{outcome=\"length\"}");
+    give(t.requests_cancelled, "fermata_requests_total{outcome=\"cancelled\"}");
+    give(t.requests_failed, "fermata_requests_total{outcome=\"failed\"}");
+    give(t.requests_rejected, "fermata_requests_total{outcome=\"rejected\"}");
+    give(t.reclaims_pages_shortage, "fermata_reclaims_total{action=\"drop_pages\",reason=\"shortage\"}");
+    give(t.reclaims_pages_background, "fermata_reclaims_total{action=\"drop_pages\",reason=\"background\"}");
+    give(t.reclaims_records_shortage, "fermata_reclaims_total{action=\"drop_record\",reason=\"shortage\"}");
+    give(t.reclaims_records_background, "fermata_reclaims_total{action=\"drop_record\",reason=\"background\"}");
+    give(t.captures_natural_end, "fermata_captures_total{kind=\"natural_end\",result=\"saved\"}");
+    give(t.captures_input_point, "fermata_captures_total{kind=\"input_point\",result=\"saved\"}");
+    give(t.captures_input_point_skipped, "fermata_captures_total{kind=\"input_point\",result=\"skipped\"}");
+    give(t.pages_touched, "fermata_pages_touched{pool=\"main\"}");
+    auto m = scraped(t, h);
+    double sum = 0;
+    for (auto const& [series, value] : m)
+        if (value > 1000) ++sum;
+    CHECK(sum == static_cast<double>(expected.size()));  // and nowhere else
+    for (auto const& [series, value] : expected) CHECK_MESSAGE(m[series] == value, series);
+}
+
 TEST_CASE("seconds since the last commit count only while there is work") {  // fault 71
     telemetry t;
     http::http_numbers h;

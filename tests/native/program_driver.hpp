@@ -55,6 +55,7 @@ struct answer {
     std::vector<float> logits;
     std::uint32_t computed = 0, replayed = 0, reused = 0, pauses = 0;
     finish_reason finish = finish_reason::none;
+    failure_kind failure = failure_kind::none;
     std::string error;
 };
 
@@ -175,6 +176,7 @@ private:
         to.computed += row.computed.value;
         to.replayed += row.replayed.value;
         to.finish = row.finish;
+        to.failure = row.failure;
         to.error = row.error;
         CHECK(row.generated.value == to.tokens.size());
     }

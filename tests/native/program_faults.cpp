@@ -65,6 +65,7 @@ TEST_CASE("logits that aren't finite end their row with an error; nothing of it 
                 s.d.run(plan);
             }
             CHECK(s.d.answers[a].finish == finish_reason::error);
+            CHECK(s.d.answers[a].failure == failure_kind::not_finite);
             CHECK(s.d.answers[a].error == "logits are not finite at position " + std::to_string(where));
             CHECK(s.d.answers[a].tokens.size() == where - 29);
             CHECK(s.d.answers[b].tokens == oracle::expected(s.how, some_tokens(50, 2), 20));

@@ -259,11 +259,15 @@ TEST_CASE("counters tell what was computed, reused and replayed, once") {  // O2
     CHECK(n.replayed_tokens == 44);
     CHECK(n.generated_tokens == 20);
     CHECK(n.pages_total == n.pages_free + n.pages_active + n.pages_cached);
+    CHECK(n.pages_touched >= n.pages_active + n.pages_cached);
+    CHECK(n.pages_touched < n.pages_total);
     CHECK(n.pages_active == 0);
     std::uint64_t gaps = 0;
     for (const auto& bucket : n.control_gap.buckets) gaps += bucket;
     // Every unit but the first after a time when nobody could run: 9 of a's ten, 4 of b's five, 5 after its replay.
     CHECK(gaps == 9 + 4 + 5);
+    CHECK(n.device_wait_ns == n.control_gap.sum_ns);
+    CHECK(n.device_wait_ns > 0);
     // Idle time is no gap: the sequence is cancelled, later another one comes.
     d.bind(ticket(3), spec_of(prompt, 10), lane(0));
     d.prefill(ticket(3));
