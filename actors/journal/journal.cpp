@@ -1,17 +1,19 @@
 // The writer: a bounded queue and a thread of its own.
 #include "actors/journal/journal.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
-#include <optional>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "actors/journal/held_bytes.hpp"
 #include "actors/journal/mask.hpp"
 #include "messages/wire/bus.hpp"
 #include "messages/wire/msgpack.hpp"
@@ -25,33 +27,28 @@ struct entry {
     time_ns time = 0;
     bus_party from = bus_party::node, to = bus_party::node;
     std::variant<bus_message, timer_tick, journal_header> content;
+    std::size_t held_bytes = 0;
 };
 
+// Throws std::runtime_error that names the file, from each call that finds it can't be written.
 class output_file {
 public:
     output_file(const journal_options& options) : options_(options) { open(); }
-    ~output_file() {
-        if (file_ != nullptr) std::fclose(file_);
-    }
+    ~output_file() { close(); }
     output_file(const output_file&) = delete;
     output_file& operator=(const output_file&) = delete;
 
     bool full(std::size_t more) const { return bytes_ != 0 && bytes_ + more > options_.file_bytes_max; }
     void write(const std::string& bytes) {
+        if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail();
         bytes_ += bytes.size();
-        if (file_ != nullptr && std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) {
-            // A full disk costs the journal, never the node. What was written stays readable up to here.
-            std::fclose(file_);
-            file_ = nullptr;
-        }
     }
     void flush() {
-        if (file_ != nullptr) std::fflush(file_);
+        if (std::fflush(file_) != 0) fail();
     }
-    bool broken() const { return file_ == nullptr; }
     void rotate() {
-        if (file_ != nullptr) std::fclose(file_);
-        file_ = nullptr;
+        flush();
+        close();
         const auto name = [&](std::uint32_t i) { return options_.file + "." + std::to_string(i); };
         const std::uint32_t last = options_.files_max > 0 ? options_.files_max - 1 : 0;
         if (last == 0) std::remove(options_.file.c_str());
@@ -65,8 +62,14 @@ private:
     void open() {
         file_ = std::fopen(options_.file.c_str(), "wb");
         bytes_ = 0;
-        if (file_ == nullptr)
-            throw std::runtime_error("journal " + options_.file + ": can't be written: " + std::strerror(errno));
+        if (file_ == nullptr) fail();
+    }
+    void close() {
+        if (file_ != nullptr) std::fclose(file_);
+        file_ = nullptr;
+    }
+    [[noreturn]] void fail() {
+        throw std::runtime_error("journal " + options_.file + ": can't be written: " + std::strerror(errno));
     }
     const journal_options& options_;
     std::FILE* file_ = nullptr;
@@ -80,19 +83,28 @@ struct journal_writer::impl {
         : options(std::move(o)), mask(options.text, h.vocabulary), file(options), header(std::move(h)) {
         header.text = options.text;
         write_header();
+        file.flush();
         thread = std::thread([this] { work(); });
     }
+
+    struct loss {
+        std::size_t before = 0;  // index in the queue
+        std::uint64_t records = 0;
+        time_ns time = 0;
+    };
 
     void push(entry each) {
         {
             std::lock_guard lock(mutex);
-            if (queue.size() >= options.queue_records_max) {
-                ++lost;
+            const bool fits = queue.size() < options.queue_records_max && queued_bytes + each.held_bytes <= options.queue_bytes_max;
+            if (broken || (!fits && !queue.empty())) {
                 ++lost_total;
+                if (!broken) ++lost;
                 return;
             }
             each.time = each.time == 0 ? last_time : each.time;
             last_time = each.time;
+            queued_bytes += each.held_bytes;
             if (lost > 0) losses.push_back({queue.size(), std::exchange(lost, 0), each.time});
             queue.push_back(std::move(each));
             ++pushed;
@@ -114,20 +126,50 @@ struct journal_writer::impl {
                 if (queue.empty()) break;
                 batch.swap(queue);
                 batch_losses.swap(losses);
+                queued_bytes = 0;
             }
-            write(batch, batch_losses);
+            write_or_break(batch, batch_losses);
         }
-        if (lost > 0) put(loss_record(lost, last_time));
-        file.flush();
+        if (broken) return;
+        guarded([&] {
+            if (lost > 0) put(loss_record(lost, last_time));
+            file.flush();
+        });
     }
 
-    struct loss {
-        std::size_t before = 0;  // index in the queue
-        std::uint64_t records = 0;
-        time_ns time = 0;
-    };
+    // Nothing that goes wrong with the journal (a full disk, no memory for a copy) may end the process.
+    template <class Work>
+    bool guarded(Work&& work) {
+        std::string why = "an exception of an unknown kind";
+        try {
+            work();
+            return true;
+        } catch (const std::bad_alloc&) {
+            why = "journal " + options.file + ": no memory for a record";
+        } catch (const std::exception& error) {
+            why = error.what();
+        } catch (...) {
+        }
+        {
+            std::lock_guard lock(mutex);
+            broken = true;
+        }
+        try {
+            if (options.warn) options.warn(why + "; nothing more is recorded");
+        } catch (...) {  // its receiver's trouble
+        }
+        return false;
+    }
 
-    void write(const std::vector<entry>& batch, const std::vector<loss>& batch_losses) {
+    void write_or_break(const std::vector<entry>& batch, const std::vector<loss>& batch_losses) {
+        std::size_t done = 0;
+        if (!broken && guarded([&] { write(batch, batch_losses, done); })) return;
+        std::lock_guard lock(mutex);
+        lost_total += batch.size() - done;
+    }
+
+    // `done`: records known to be in the file.
+    void write(const std::vector<entry>& batch, const std::vector<loss>& batch_losses, std::size_t& done) {
         std::size_t next = 0;
         for (std::size_t i = 0; i < batch.size(); ++i) {
             for (; next < batch_losses.size() && batch_losses[next].before == i; ++next)
@@ -143,6 +185,7 @@ struct journal_writer::impl {
             put(bytes);
         }
         file.flush();
+        done = batch.size();
     }
 
     void pack(std::string& bytes, const entry& each) {
@@ -191,11 +234,7 @@ struct journal_writer::impl {
 
     void put(const std::string& bytes) {
         if (file.full(bytes.size())) {
-            try {
-                file.rotate();
-            } catch (const std::runtime_error&) {
-                // No new file: the rest goes nowhere, the node goes on.
-            }
+            file.rotate();
             ++rotations;
             write_header();
             std::string note;
@@ -218,7 +257,8 @@ struct journal_writer::impl {
     std::condition_variable wake, idle;
     std::vector<entry> queue;
     std::vector<loss> losses;
-    std::uint64_t lost = 0, lost_total = 0, pushed = 0, written = 0;
+    std::uint64_t lost = 0, lost_total = 0, pushed = 0, written = 0, queued_bytes = 0;
+    std::atomic<bool> broken{false};  // set once, under the mutex
     time_ns last_time = 0;
     bool ending = false;
     std::thread thread;
@@ -237,13 +277,21 @@ journal_writer::~journal_writer() {
 }
 
 void journal_writer::record(time_ns time, bus_party from, bus_party to, bus_message message) {
-    impl_->push({time, from, to, std::move(message)});
+    if (impl_->broken) {
+        std::lock_guard lock(impl_->mutex);
+        ++impl_->lost_total;
+        return;
+    }
+    const std::size_t bytes = held_bytes(message);
+    impl_->push({time, from, to, std::move(message), bytes});
 }
 
-void journal_writer::record_tick(time_ns time) { impl_->push({time, bus_party::scheduler, bus_party::scheduler, timer_tick{}}); }
+void journal_writer::record_tick(time_ns time) {
+    impl_->push({time, bus_party::scheduler, bus_party::scheduler, timer_tick{}, sizeof(entry)});
+}
 
 void journal_writer::begin_life(journal_header header) {
-    impl_->push({0, bus_party::node, bus_party::node, std::move(header)});
+    impl_->push({0, bus_party::node, bus_party::node, std::move(header), sizeof(entry)});
 }
 
 void journal_writer::flush() {
@@ -252,6 +300,8 @@ void journal_writer::flush() {
     impl_->wake.notify_one();
     impl_->idle.wait(lock, [&] { return impl_->written >= target; });
 }
+
+bool journal_writer::broken() const { return impl_->broken; }
 
 std::uint64_t journal_writer::dropped() const {
     std::lock_guard lock(impl_->mutex);

@@ -10,6 +10,9 @@
 // A tick of the Scheduler's timer has type "tick" and payload nil; {"time", "dropped": n} says that n records did not
 // fit the queue; {"time", "rotated": n} opens a file that continues another.
 //
+// A journal that can't be written (a full disk) is broken from then on: what follows is counted as dropped, and the node goes on.
+// What stands in the file stays readable.
+//
 // Without text, token ids are replaced by a random one-to-one map made for this journal and stored nowhere, names of
 // sessions by numbers, and every other string by its length ("<12 bytes>").
 #pragma once
@@ -35,6 +38,8 @@ struct journal_options {
     std::uint64_t file_bytes_max = 256u << 20;  // then the file becomes FILE.1 (FILE.1 becomes FILE.2, ...)
     std::uint32_t files_max = 4;               // FILE and its predecessors; older ones are removed
     std::uint32_t queue_records_max = 16384;   // waiting for the writer; beyond, records are dropped and counted
+    std::uint64_t queue_bytes_max = 64u << 20;  // of what they hold, texts and tokens; likewise
+    std::function<void(const std::string&)> warn;  // one line when the journal breaks; from the writer's thread; may be null
 };
 
 // What a replay has to know of the run. Stands first in each file.
@@ -84,7 +89,8 @@ public:
 
     // Everything recorded before is in the file when it returns. For tests and shutdown.
     void flush();
-    std::uint64_t dropped() const;
+    std::uint64_t dropped() const;  // records that are in no file
+    bool broken() const;
 
 private:
     struct impl;

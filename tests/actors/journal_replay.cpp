@@ -2,7 +2,10 @@
 // asked for; a full queue and a full file are said, never waited for.
 #include <doctest/doctest.h>
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <set>
@@ -214,6 +217,75 @@ TEST_CASE("the queue overflows: records are dropped, counted, and the journal sa
     std::remove(file.c_str());
 }
 
+TEST_CASE("the queue is bounded in bytes too: few records of long texts don't fill the memory") {
+    const std::string file = "heavy.journal";
+    std::remove(file.c_str());
+    journal_options options;
+    options.file = file;
+    options.queue_bytes_max = 10'000'000;  // two of the records below
+    {
+        journal_writer writer(options, plain_header());
+        const token_run long_run(std::vector<token_id>(1'000'000, 7));
+        for (int i = 0; i < 200; ++i)
+            writer.record(i + 1, bus_party::client, bus_party::frontend, detokenize_tokens{long_run});
+        CHECK(writer.dropped() > 0);
+        CHECK_FALSE(writer.broken());
+    }
+    std::remove(file.c_str());
+}
+
+TEST_CASE("a journal that can't be written breaks with a word, counts what it loses, and stays readable") {
+    // A limit on the size of files stands in for a full disk.
+    struct size_limit {
+        rlimit before{};
+        void (*handler)(int) = std::signal(SIGXFSZ, SIG_IGN);
+        explicit size_limit(rlim_t bytes) {
+            getrlimit(RLIMIT_FSIZE, &before);
+            const rlimit now{bytes, before.rlim_max};
+            setrlimit(RLIMIT_FSIZE, &now);
+        }
+        ~size_limit() {
+            setrlimit(RLIMIT_FSIZE, &before);
+            std::signal(SIGXFSZ, handler);
+        }
+    };
+    const std::string file = "full.journal";
+    std::remove(file.c_str());
+    std::string said;
+    journal_options options;
+    options.file = file;
+    options.file_bytes_max = 3'000'000;
+    options.warn = [&](const std::string& line) { said += line + "\n"; };
+    std::uint64_t dropped = 0;
+    {
+        journal_writer writer(options, plain_header());
+        const size_limit full(100'000);
+        for (int i = 0; i < 4000; ++i)
+            writer.record(i + 1, bus_party::client, bus_party::frontend, cancel_request{request_id(static_cast<std::uint64_t>(i))});
+        writer.flush();
+        CHECK(writer.broken());
+        dropped = writer.dropped();
+        writer.record(5000, bus_party::client, bus_party::frontend, cancel_request{request_id(1)});
+        writer.flush();
+        CHECK(writer.dropped() == dropped + 1);
+    }
+    CHECK(said == "journal full.journal: can't be written: File too large; nothing more is recorded\n");
+    const auto bytes = read_journal_files(file);
+    std::uint64_t kept = 0;
+    for (const auto& record : all_records(bytes))
+        if (std::holds_alternative<bus_message>(record.content)) ++kept;
+    CHECK(kept > 100);
+    CHECK(kept + dropped >= 4000);  // of the batch that broke it, records that got in are counted as lost
+    std::remove(file.c_str());
+}
+
+TEST_CASE("a journal that can't even begin is an error at start") {
+    journal_options options;
+    options.file = "/dev/full";
+    CHECK_THROWS_WITH_AS(journal_writer(options, plain_header()), "journal /dev/full: can't be written: No space left on device",
+                         std::runtime_error);
+}
+
 TEST_CASE("files rotate within their limit and read back as one") {
     const std::string file = "rotate.journal";
     journal_options options;
@@ -314,6 +386,9 @@ TEST_CASE("bytes that are no journal are refused with the record and the place")
     broken.text("payload");
     wire::write_msgpack(bytes, enqueue{request_id(1), {nullptr}, 0});
     CHECK(error_of(bytes).find("record 2: enqueue.choices: a choice without a prompt") != std::string::npos);
-    CHECK_THROWS_WITH_AS(read_journal_files("/nonexistent.journal"), doctest::Contains("/nonexistent.journal: can't be read"), std::runtime_error);
-    CHECK_THROWS_WITH_AS(journal_writer({"/nonexistent/x.journal"}, plain_header()), doctest::Contains("can't be written"), std::runtime_error);
+    CHECK_THROWS_WITH_AS(read_journal_files("/nonexistent.journal"), doctest::Contains("/nonexistent.journal: can't be read"),
+                         std::runtime_error);
+    journal_options nowhere;
+    nowhere.file = "/nonexistent/x.journal";
+    CHECK_THROWS_WITH_AS(journal_writer(nowhere, plain_header()), doctest::Contains("can't be written"), std::runtime_error);
 }
