@@ -50,6 +50,9 @@ struct begin_stop {       // to the supervisor
     time_ns grace = 0;
 };
 struct tick_message {};
+struct stop_timer {  // to the supervisor, by itself
+    std::uint32_t number = 0;
+};
 struct try_again {};  // to the supervisor, by itself
 
 // -- interfaces ------------------------------------------------------------------------------------------------
@@ -90,7 +93,7 @@ using resource_manager_actor =
 using program_actor = caf::typed_actor<bus::takes<cycle_plan>, bus::takes<copy_done>, bus::takes<meet>, bus::takes<halt>>;
 using transfer_actor = caf::typed_actor<bus::takes<copy_order>, bus::takes<meet>, bus::takes<halt>>;
 using supervisor_actor =
-    caf::typed_actor<bus::takes<begin_stop>, bus::takes<drained>, bus::takes<tick_message>, bus::takes<try_again>>;
+    caf::typed_actor<bus::takes<begin_stop>, bus::takes<drained>, bus::takes<stop_timer>, bus::takes<try_again>>;
 
 struct peer_handles {
     frontend_inner frontend;
@@ -111,6 +114,6 @@ void register_messages(caf::actor_system_config& config);
     apply(fermata::meet) apply(fermata::halt) apply(fermata::submit_local) apply(fermata::prepare_job)             \
     apply(fermata::tokenize_local) apply(fermata::detokenize_local) apply(fermata::lose_scheduler)                 \
     apply(fermata::close_ingress) apply(fermata::begin_stop) apply(fermata::tick_message)                \
-    apply(fermata::try_again)
+    apply(fermata::stop_timer) apply(fermata::try_again)
 
 FERMATA_LOCAL_MESSAGES(CAF_ALLOW_UNSAFE_MESSAGE_TYPE)

@@ -35,8 +35,9 @@ void forget_counts(telemetry& n) {
     for (counter* each : {&n.requests_stop, &n.requests_length, &n.requests_cancelled, &n.requests_failed,
                           &n.requests_rejected, &n.prompt_tokens, &n.reused_tokens_device, &n.prefill_tokens,
                           &n.replayed_tokens, &n.generated_tokens, &n.transfer_bytes_device_device,
-                          &n.preemptions_replay, &n.reclaims_pages, &n.reclaims_records, &n.captures_natural_end,
-                          &n.captures_input_point, &n.captures_skipped, &n.bypasses, &n.device_wait_ns})
+                          &n.preemptions_replay, &n.reclaims_pages_shortage, &n.reclaims_pages_background,
+                          &n.reclaims_records_shortage, &n.reclaims_records_background, &n.captures_natural_end,
+                          &n.captures_input_point, &n.captures_input_point_skipped, &n.bypasses, &n.device_wait_ns})
         *each = 0;
     for (latency_histogram* each : {&n.ttft, &n.inter_token, &n.queue, &n.cycle, &n.control_gap}) {
         for (counter& bucket : each->buckets) bucket = 0;
@@ -74,17 +75,18 @@ void warm_up(program_seat& seat) {
 void complete_options(node_state& state) {
     auto& o = state.options;
     const auto& engine = state.seat->core->options();
+    const auto facts = state.facts();
     o.program.max_context_tokens = engine.max_context_tokens;
     o.scheduler.max_concurrency = engine.max_concurrency;
     o.scheduler.prefill_chunk_tokens = engine.prefill_chunk_tokens;
     o.scheduler.batch_tokens = engine.batch_tokens;
-    o.scheduler.page_tokens = state.layout.page_tokens;
-    o.scheduler.attention_only = state.layout.state_bytes == 0;
-    o.scheduler.request_tokens_max = state.plan.largest_request_tokens;
+    o.scheduler.page_tokens = facts->layout.page_tokens;
+    o.scheduler.attention_only = facts->layout.state_bytes == 0;
+    o.scheduler.request_tokens_max = facts->plan.largest_request_tokens;
     o.scheduler.numbers = state.context->numbers;
-    o.resource_manager.page_tokens = state.layout.page_tokens;
+    o.resource_manager.page_tokens = facts->layout.page_tokens;
     o.planning.max_context_tokens = engine.max_context_tokens;
-    o.planning.vocabulary = static_cast<std::uint32_t>(state.layout.vocabulary);
+    o.planning.vocabulary = static_cast<std::uint32_t>(facts->layout.vocabulary);
 }
 
 void fill_card(node_state& state) {
@@ -94,7 +96,7 @@ void fill_card(node_state& state) {
     card.max_model_len = state.options.program.max_context_tokens;
     card.created_s =
         std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-    card.vocabulary = static_cast<std::uint32_t>(state.layout.vocabulary);
+    card.vocabulary = static_cast<std::uint32_t>(state.facts()->layout.vocabulary);
     card.has_text = state.text->has_text();
     card.has_chat_template = state.text->has_chat_template();
 }
@@ -116,8 +118,7 @@ std::shared_ptr<program_seat> make_seat(node_state& state) {
     engine.numbers = state.context->numbers;
     engine.clock = state.context->clock;
     auto seat = std::make_shared<program_seat>(std::make_unique<program>(std::move(engine), std::move(family)));
-    state.layout = seat->core->layout();
-    state.plan = seat->core->plan();
+    state.set_facts(std::make_shared<const seat_facts>(seat_facts{seat->core->plan(), seat->core->layout()}));
     if (o.warm_up) {
         warm_up(*seat);
         if (state.phase == node_phase::loading) forget_counts(*state.context->numbers);
@@ -130,7 +131,7 @@ journal_header header_of(const node_state& state) {
     journal_header header;
     header.schema = wire::schema_hash();
     header.text = state.options.journal.text;
-    header.vocabulary = static_cast<std::uint32_t>(state.layout.vocabulary);
+    header.vocabulary = static_cast<std::uint32_t>(state.facts()->layout.vocabulary);
     header.max_concurrency = s.max_concurrency;
     header.page_tokens = s.page_tokens;
     header.prefill_chunk_tokens = s.prefill_chunk_tokens;
@@ -168,8 +169,10 @@ void node::start() {
     state.seat = make_seat(state);
     complete_options(state);
     fill_card(state);
-    if (!state.options.journal.file.empty())
+    if (!state.options.journal.file.empty()) {
+        if (!state.options.journal.warn) state.options.journal.warn = state.options.log;
         state.context->journal = std::make_shared<journal_writer>(state.options.journal, header_of(state));
+    }
 
     if (impl_->embedded == nullptr) {
         const std::size_t workers = std::max<std::size_t>({4, state.options.workers, state.options.preparers + 3});
@@ -231,6 +234,7 @@ void node::submit_request(submit request, std::shared_ptr<client_sink> sink) {
     const request_id id = request.request;
     auto frontend = impl_->state->frontend();
     if (!frontend) {
+        impl_->state->context->numbers->requests_rejected.fetch_add(1, std::memory_order_relaxed);
         const auto report = health();
         sink->on(rejected{id, not_available(report.reason.empty() ? "the node is not running" : report.reason)});
         return;
@@ -295,8 +299,14 @@ health_report node::health() const {
 }
 
 std::shared_ptr<const telemetry> node::numbers() const { return impl_->state->context->numbers; }
-memory_plan node::plan() const { return impl_->state->plan; }
-const model_layout& node::layout() const { return impl_->state->layout; }
+memory_plan node::plan() const {
+    const auto facts = impl_->state->facts();
+    return facts ? facts->plan : memory_plan{};
+}
+model_layout node::layout() const {
+    const auto facts = impl_->state->facts();
+    return facts ? facts->layout : model_layout{};
+}
 std::uint16_t node::published_port() const { return impl_->port; }
 std::uint32_t node::restarts() const { return impl_->state->restarts; }
 

@@ -87,9 +87,9 @@ public:
     health_report health() const override;
     std::shared_ptr<const telemetry> numbers() const override;
 
-    // After start().
+    // After start(), from any thread. After a device failed they may change: to those of the Program built anew.
     memory_plan plan() const;
-    const model_layout& layout() const;
+    model_layout layout() const;
     std::uint16_t published_port() const;  // 0: not published
     std::uint32_t restarts() const;
 

@@ -16,6 +16,11 @@ namespace fermata {
 
 enum class node_phase : std::uint8_t { loading, running, restarting, stopping, stopped, broken };
 
+struct seat_facts {
+    memory_plan plan;
+    model_layout layout;
+};
+
 struct node_state {
     node_options options;
     context_ptr context;
@@ -24,8 +29,6 @@ struct node_state {
 
     // Fixed by start(), before any actor lives.
     model_card card;
-    memory_plan plan;
-    model_layout layout;
     std::shared_ptr<program_seat> seat;  // the supervisor's alone from then on
 
     std::atomic<node_phase> phase{node_phase::loading};
@@ -48,6 +51,15 @@ struct node_state {
         std::lock_guard lock(mutex_);
         peers_ = std::move(peers);
     }
+    // Of the Program in the seat; null before the first. Another Program brings another picture: this one stays as it is.
+    std::shared_ptr<const seat_facts> facts() const {
+        std::lock_guard lock(mutex_);
+        return facts_;
+    }
+    void set_facts(std::shared_ptr<const seat_facts> facts) {
+        std::lock_guard lock(mutex_);
+        facts_ = std::move(facts);
+    }
     std::string trouble() const {
         std::lock_guard lock(mutex_);
         return trouble_;
@@ -67,12 +79,13 @@ private:
     mutable std::mutex mutex_;  // held for a copy of a handle or a line, never longer
     frontend_inner frontend_;
     std::shared_ptr<const peer_handles> peers_;
+    std::shared_ptr<const seat_facts> facts_;
     std::string trouble_;
 };
 
 using node_state_ptr = std::shared_ptr<node_state>;
 
-// A Program on a fresh model, warmed up; fills plan and layout. Throws what the model or Program throws.
+// A Program on a fresh model, warmed up; sets the facts. Throws what the model or Program throws.
 std::shared_ptr<program_seat> make_seat(node_state& state);
 
 // Spawns everything and watches over it.

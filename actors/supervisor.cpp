@@ -38,13 +38,26 @@ public:
         return {
             [this](const begin_stop& m) { on_stop(m); },
             [this](const drained& m) { on_drained(m); },
-            [this](const tick_message&) { on_timer(); },
+            [this](const stop_timer& m) { on_timer(m); },
             [this](const try_again&) {
                 if (state_->phase == node_phase::restarting) go_on_restarting();
             },
         };
     }
+    // Also when it was a fault of its own that ended it: then nobody watches the others any more, so they go too, and
+    // whoever waits for the stop is told.
     void on_exit() override {
+        if (!told_) {
+            const auto words = context_->take_last_words();
+            if (state_->phase != node_phase::loading) {
+                context_->numbers->ready = false;
+                state_->set_trouble("the node's supervisor ended" + (words.empty() ? std::string() : ": " + words));
+                state_->phase = node_phase::broken;
+            }
+            for (const member& each : parts_) dismiss(each);
+            report_.in_order = false;
+            state_->stopped.set_value(report_);
+        }
         peers_.reset();
         parts_ = {};
         state_->set_frontend({});
@@ -117,6 +130,7 @@ private:
         auto& gone = parts_[which];
         if (gone.alive > 0) --gone.alive;
         if (gone.alive == 0) gone.actors.clear();
+        if (which == frontend && gone.alive == 0) state_->set_frontend({});  // requests hear why from the node
         switch (state_->phase.load()) {
             case node_phase::running: begin_restart(which, reason); break;
             case node_phase::restarting:
@@ -195,9 +209,9 @@ private:
         const std::string text = trouble_ + "; not restarted: " + why;
         state_->set_trouble(text);
         state_->phase = node_phase::broken;
-        context_->numbers->broken = true;
         state_->say(text);
         lose_scheduler_now();
+        state_->set_frontend({});  // new requests hear why from the node
     }
 
     // -- stopping ------------------------------------------------------------------------------------------------
@@ -206,7 +220,6 @@ private:
         const auto phase = state_->phase.load();
         if (phase == node_phase::stopping || phase == node_phase::stopped) return;
         state_->phase = node_phase::stopping;
-        context_->numbers->draining = true;
         context_->numbers->ready = false;
         if (parts_[frontend].alive > 0) bus::tell(this, peers_->frontend, close_ingress{});
         if (phase != node_phase::running || parts_[scheduler_].alive == 0) return finish_hard();
@@ -252,13 +265,10 @@ private:
         send_next_away();
     }
 
-    void set_timer(std::chrono::nanoseconds delay) {
-        ++timers_;
-        bus::tell_self_after(this, delay, tick_message{});
-    }
-    // Only the last timer set means something; earlier ones come first.
-    void on_timer() {
-        if (--timers_ > 0 || state_->phase != node_phase::stopping) return;
+    void set_timer(std::chrono::nanoseconds delay) { bus::tell_self_after(this, delay, stop_timer{++timer_}); }
+    // Only the last timer set means something; those before it may come before or after it.
+    void on_timer(const stop_timer& timer) {
+        if (timer.number != timer_ || state_->phase != node_phase::stopping) return;
         report_.in_order = false;
         state_->say("an actor did not leave in time");
         finish_hard();
@@ -278,6 +288,7 @@ private:
 
     void finish() {
         state_->phase = node_phase::stopped;
+        told_ = true;
         state_->stopped.set_value(report_);
         leave();
     }
@@ -291,7 +302,8 @@ private:
     bool device_failed_ = false, exit_sent_ = false;
     bool draining_ = false;
     std::size_t stop_at_ = frontend;
-    std::uint32_t timers_ = 0;
+    std::uint32_t timer_ = 0;  // the last one set
+    bool told_ = false;        // whoever waits for the stop
     stop_report report_;
 };
 

@@ -139,6 +139,59 @@ TEST_CASE("a dead Frontend is replaced and its clients hear an end") {
     answers_rightly(server);
 }
 
+TEST_CASE("a node that rests after a restart under way is healthy however long it rests") {
+    auto now = std::make_shared<std::atomic<time_ns>>(1'000'000'000);
+    auto log = std::make_shared<log_watch>();
+    auto options = small_node();
+    options.clock = [now] { return now->load(); };
+    options.stall_limit_s = 30;
+    options.log = [log](const std::string& line) { (*log)(line); };
+    node server(std::move(options));
+    server.start();
+    auto under_way = send(server, some_prompt(40), 900);
+    REQUIRE(under_way->wait_deltas(3));
+    kill(server.inside().state->peers()->scheduler);
+    REQUIRE(under_way->wait_end());
+    REQUIRE(log->wait("restarted; "));
+    *now += 1000 * time_ns{1'000'000'000};
+    CHECK(server.health().accepting);
+    CHECK(server.health().reason == "");
+    CHECK(server.numbers()->lanes_used == 0);
+    CHECK(server.numbers()->requests_decode == 0);
+    CHECK(server.numbers()->requests_failed == 1);
+}
+
+TEST_CASE("a broken node without a Frontend says why to whoever asks") {
+    auto log = std::make_shared<log_watch>();
+    auto options = small_node();
+    options.restarts_max = 0;
+    options.log = [log](const std::string& line) { (*log)(line); };
+    node server(std::move(options));
+    server.start();
+    kill(server.inside().state->frontend());
+    REQUIRE(log->wait("not restarted"));
+    auto late = send(server, some_prompt(10), 4);
+    REQUIRE(late->wait_end());
+    CHECK(late->was_rejected);
+    CHECK(late->error.status == 503);
+    CHECK(late->error.message.find("Frontend ended") != std::string::npos);
+}
+
+TEST_CASE("a supervisor that fails takes the node with it, and stop doesn't wait for it") {
+    auto options = small_node();
+    options.log = [](const std::string&) { throw std::runtime_error("nowhere to write"); };
+    node server(std::move(options));
+    server.start();
+    auto under_way = send(server, some_prompt(40), 900);
+    REQUIRE(under_way->wait_deltas(3));
+    kill(server.inside().state->peers()->scheduler);
+    REQUIRE(under_way->wait_end());
+    CHECK(under_way->was_failed);
+    const auto report = server.stop(5s);
+    CHECK_FALSE(report.in_order);
+    CHECK_FALSE(server.health().accepting);
+}
+
 TEST_CASE("a failed device fails its requests and Program is built anew, at the second try if need be") {
     auto control = std::make_shared<device_switch>();
     auto log = std::make_shared<log_watch>();
