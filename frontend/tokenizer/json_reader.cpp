@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "frontend/tokenizer/byte_alphabet.hpp"
+#include "frontend/tokenizer/end_markers.hpp"
 #include "frontend/tokenizer/json_pipeline.hpp"
 #include "frontend/tokenizer/json_place.hpp"
 #include "frontend/tokenizer/json_tables.hpp"
@@ -338,10 +339,9 @@ private:
                 ends.push_back(end_at(eos));
             }
         }
-        for (const added_token& token : added_) {
-            if (token.special && ends_a_turn_by_name(entries_[static_cast<std::size_t>(token.id)].text)) ends.push_back(token.id);
-        }
-        parts_->set_end_of_generation(std::move(ends));
+        std::vector<added_name> added;
+        for (const added_token& token : added_) added.push_back({token.id, entries_[static_cast<std::size_t>(token.id)].text});
+        parts_->set_end_of_generation(ends_of_answer(std::move(ends), added));
     }
 
     static token_id end_at(const json_place& from) { return static_cast<token_id>(from.number_below(std::uint64_t{1} << 31)); }

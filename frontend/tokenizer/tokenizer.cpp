@@ -1,17 +1,12 @@
 #include "frontend/tokenizer/tokenizer.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "frontend/tokenizer/tokenizer_parts.hpp"
 
 namespace fermata::text {
 
 namespace {
-
-constexpr std::array<std::string_view, 9> turn_ends{"<|im_end|>", "<|eot_id|>", "<|eom_id|>",
-                                                    "<|end|>",    "<end_of_turn>", "<|END_OF_TURN_TOKEN|>",
-                                                    "<|end_of_turn|>", "<end_of_utterance>", "<|return|>"};
 
 // One call of encode: its buffers, and the way from a stretch of text to tokens.
 class encoder {
@@ -138,10 +133,6 @@ std::vector<token_span> encode_spans(const tokenizer::parts& parts, std::string_
 }
 
 }  // namespace
-
-bool ends_a_turn_by_name(std::string_view name) noexcept {
-    return std::find(turn_ends.begin(), turn_ends.end(), name) != turn_ends.end();
-}
 
 void tokenizer::parts::index_by_bytes() {
     by_bytes.emplace(*tokens, flags.size());

@@ -46,7 +46,4 @@ struct tokenizer::parts {
     void set_end_of_generation(std::vector<token_id> ids);
 };
 
-// Whether a control token of this name ends a turn in the models that have it, whatever else a file states.
-bool ends_a_turn_by_name(std::string_view name) noexcept;
-
 }  // namespace fermata::text

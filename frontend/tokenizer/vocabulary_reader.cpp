@@ -4,6 +4,7 @@
 #include <string>
 
 #include "frontend/tokenizer/byte_alphabet.hpp"
+#include "frontend/tokenizer/end_markers.hpp"
 #include "frontend/tokenizer/kinds.hpp"
 #include "frontend/tokenizer/reading.hpp"
 #include "frontend/tokenizer/tokenizer_parts.hpp"
@@ -59,6 +60,10 @@ private:
     }
 
     token_type type_of(std::size_t i) const { return v_.types.empty() ? token_type::normal : v_.types[i]; }
+    // A file without types doesn't say.
+    bool may_be_added(std::size_t i) const {
+        return v_.types.empty() || type_of(i) == token_type::control || type_of(i) == token_type::user_defined;
+    }
 
     void read_tokens() {
         parts_->flags.assign(v_.tokens.size(), 0);
@@ -152,10 +157,10 @@ private:
         for (std::size_t i = 0; i < ends.size(); ++i) ends[i] = checked(ends[i], "eot_token_id");
         ends.push_back(parts_->eos);
         ends.push_back(checked(v_.eot, "eot_token_id"));
-        for (std::size_t i = 0; i < v_.tokens.size(); ++i) {
-            if (type_of(i) == token_type::control && ends_a_turn_by_name(v_.tokens[i])) ends.push_back(static_cast<token_id>(i));
-        }
-        parts_->set_end_of_generation(std::move(ends));
+        std::vector<added_name> added;
+        for (std::size_t i = 0; i < v_.tokens.size(); ++i)
+            if (may_be_added(i) && is_end_marker(v_.tokens[i])) added.push_back({static_cast<token_id>(i), v_.tokens[i]});
+        parts_->set_end_of_generation(ends_of_answer(std::move(ends), added));
     }
 
     const vocabulary_description& v_;

@@ -16,8 +16,8 @@ public:
 
 namespace weights {
 
-// `text` between quotes (std::quoted would be found by its argument, hence the name), made safe for a terminal and a log: control bytes and bytes that aren't ASCII are written
-// as \xNN, and what exceeds 96 bytes is cut.
+// `text` between quotes, made safe for a terminal and a log: control bytes and bytes that aren't ASCII are written as
+// \xNN, and what exceeds 96 bytes is cut. (Not `quoted`: std::quoted would be found by its argument.)
 std::string shown(std::string_view text);
 // The same without quotes.
 std::string escaped(std::string_view text);

@@ -12,14 +12,6 @@ namespace {
 using weights::fail;
 using weights::shown;
 
-// Texts of tokens that end a turn or an answer in one model or another. Files seldom name all of theirs.
-constexpr std::string_view end_markers[] = {
-    "<|eot_id|>",   "<|im_end|>",        "<|end|>",    "<|return|>",          "<|call|>",
-    "<end_of_turn>", "<|endoftext|>",    "<|eom_id|>", "<EOT>",               "_<EOT>",
-    "[EOT]",        "<|end_of_text|>",   "<end_of_utterance>",
-    "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",  // DeepSeek's, with full-width bars
-};
-
 std::vector<token_type> read_types(const model_file& file, std::size_t tokens) {
     const std::string_view key = "tokenizer.ggml.token_type";
     const auto numbers = file.metadata().integers(key);
@@ -53,26 +45,13 @@ token_id read_id(const model_file& file, std::string_view key, std::size_t token
     return static_cast<token_id>(id);
 }
 
-std::vector<token_id> end_ids(const model_file& file, const vocabulary_description& vocabulary) {
+std::vector<token_id> end_ids(const model_file& file, std::size_t tokens) {
     std::set<token_id> ids;
     for (const std::string_view key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id",
                                        "tokenizer.ggml.eom_token_id"}) {
-        const token_id id = read_id(file, key, vocabulary.tokens.size());
+        const token_id id = read_id(file, key, tokens);
         if (id != no_token) ids.insert(id);
     }
-    token_id end = no_token;
-    bool returns = false, calls = false;
-    for (std::size_t i = 0; i < vocabulary.tokens.size(); ++i) {
-        const std::string& text = vocabulary.tokens[i];
-        if (text.size() < 5 || std::ranges::find(end_markers, text) == std::end(end_markers)) continue;
-        const auto id = static_cast<token_id>(i);
-        ids.insert(id);
-        if (text == "<|end|>") end = id;
-        returns = returns || text == "<|return|>";
-        calls = calls || text == "<|call|>";
-    }
-    // Where answers end with <|return|> or <|call|>, <|end|> only closes one of several messages.
-    if (returns && calls && end != no_token && end != vocabulary.eos) ids.erase(end);
     return {ids.begin(), ids.end()};
 }
 
@@ -107,7 +86,7 @@ vocabulary_description read_vocabulary(const model_file& file) {
     result.eot = read_id(file, "tokenizer.ggml.eot_token_id", result.tokens.size());
     result.unknown = read_id(file, "tokenizer.ggml.unknown_token_id", result.tokens.size());
     result.padding = read_id(file, "tokenizer.ggml.padding_token_id", result.tokens.size());
-    result.end_of_generation = end_ids(file, result);
+    result.end_of_generation = end_ids(file, result.tokens.size());
     result.add_bos = values.boolean("tokenizer.ggml.add_bos_token").value_or(adds_bos_by_default(result));
     result.add_eos = values.boolean("tokenizer.ggml.add_eos_token").value_or(false);
     result.add_space_prefix = values.boolean("tokenizer.ggml.add_space_prefix").value_or(result.model == "llama");

@@ -9,8 +9,8 @@ namespace fermata {
 // Works for a file without tensors. Throws model_file_error when the file is a folder, has no vocabulary, or one whose
 // parts contradict each other (types of another length, ids beyond it).
 //
-// end_of_generation: the ids the file names as eos, eot, eom, and those control or user-defined tokens whose text is a
-// known end marker (<|im_end|>, <|eot_id|>, <|endoftext|>, <end_of_turn>, ...), ascending.
+// end_of_generation: the ids the file names as eos, eot or eom, ascending. Which others end an answer by their name is
+// the text layer's to know.
 vocabulary_description read_vocabulary(const model_file& file);
 
 }  // namespace fermata

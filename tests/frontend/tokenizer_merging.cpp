@@ -220,3 +220,31 @@ TEST_CASE("vocabularies that are no byte-level BPE are refused by name") {
     v.model = "bert";
     CHECK_THROWS_AS(tokenizer::from_vocabulary(v), unsupported_tokenizer);
 }
+
+TEST_CASE("an answer ends with what the file states and with added tokens of a known name") {
+    const auto ends_of = [](const vocabulary_description& v) {
+        const auto words = tokenizer::from_vocabulary(v);
+        const auto ends = words->end_of_generation();
+        return std::vector<token_id>(ends.begin(), ends.end());
+    };
+    auto v = small_vocabulary("gpt-2");
+    const token_id stated = v.eos = 'e';
+    const token_id plain = add_token(v, "<EOT>", token_type::normal);  // plain text of the model
+    const token_id control = add_token(v, "<|eot_id|>", token_type::control);
+    const token_id user = add_token(v, "<end_of_turn>", token_type::user_defined);
+    CHECK(ends_of(v) == std::vector<token_id>{stated, control, user});
+    v.eot = plain;
+    CHECK(ends_of(v) == std::vector<token_id>{stated, plain, control, user});
+
+    // One answer of several messages: <|end|> closes one of them only - unless the file says otherwise.
+    auto many = small_vocabulary("gpt-2");
+    many.eos = 'e';
+    const token_id end = add_token(many, "<|end|>", token_type::control);
+    CHECK(ends_of(many) == std::vector<token_id>{many.eos, end});
+    const token_id returns = add_token(many, "<|return|>", token_type::control);
+    CHECK(ends_of(many) == std::vector<token_id>{many.eos, end, returns});
+    const token_id calls = add_token(many, "<|call|>", token_type::control);
+    CHECK(ends_of(many) == std::vector<token_id>{many.eos, returns, calls});
+    many.end_of_generation = {end};
+    CHECK(ends_of(many) == std::vector<token_id>{many.eos, end, returns, calls});
+}

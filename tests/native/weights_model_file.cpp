@@ -79,7 +79,7 @@ TEST_CASE("model file: the demo model's figures") {
     CHECK(vocabulary.types[2] == token_type::control);
     CHECK(vocabulary.bos == 1);
     CHECK(vocabulary.eos == 2);
-    CHECK(vocabulary.end_of_generation == std::vector<token_id>{0, 2});
+    CHECK(vocabulary.end_of_generation == std::vector<token_id>{2});
     CHECK_FALSE(vocabulary.add_bos);
     const auto description = describe(file);
     REQUIRE(description.types.size() == 3);

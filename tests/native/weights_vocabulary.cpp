@@ -50,23 +50,20 @@ TEST_CASE("vocabulary: everything a file says") {
     CHECK(vocabulary.eos == expected.turn_end);
     CHECK(vocabulary.eot == no_token);
     CHECK(vocabulary.unknown == expected.end_of_text);
-    CHECK(vocabulary.end_of_generation == std::vector<token_id>{expected.end_of_text, expected.turn_end});
+    CHECK(vocabulary.end_of_generation == std::vector<token_id>{expected.turn_end});
     CHECK_FALSE(vocabulary.add_bos);
     CHECK_FALSE(vocabulary.add_space_prefix);
     CHECK(vocabulary.chat_template == random_model_template);
 }
 
-TEST_CASE("vocabulary: ends of an answer by id and by text") {
+TEST_CASE("vocabulary: ends of an answer are those the file states") {
     auto builder = with_tokens({"a", "<|eot_id|>", "<|eom_id|>", "b", "c", "<|endoftext|>", "<end_of_turn>"});
     builder.add_u32("tokenizer.ggml.eos_token_id", 3);
     builder.add_u32("tokenizer.ggml.eot_token_id", 1);
     builder.add_u32("tokenizer.ggml.eom_token_id", 4);
     const auto vocabulary = read(builder);
-    CHECK(vocabulary.end_of_generation == std::vector<token_id>{1, 2, 3, 4, 5, 6});
+    CHECK(vocabulary.end_of_generation == std::vector<token_id>{1, 3, 4});
     CHECK(vocabulary.eot == 1);
-    // Answers of several messages: <|end|> closes one of them only.
-    CHECK(read(with_tokens({"x", "<|end|>", "<|return|>", "<|call|>"})).end_of_generation == std::vector<token_id>{2, 3});
-    CHECK(read(with_tokens({"x", "<|end|>"})).end_of_generation == std::vector<token_id>{1});
     CHECK(read(with_tokens({"x", "y"})).end_of_generation.empty());
 }
 
