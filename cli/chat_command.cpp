@@ -68,19 +68,7 @@ private:
         submit request;
         request.kind = prompt_kind::chat;
         request.messages_json = messages_.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-        const sampling_options& s = options_.sampling;
-        request.sampling.temperature = s.temperature;
-        request.sampling.top_p = s.top_p;
-        request.sampling.top_k = s.top_k;
-        request.sampling.min_p = s.min_p;
-        request.sampling.repetition_penalty = s.repetition_penalty;
-        request.sampling.frequency_penalty = s.frequency_penalty;
-        request.sampling.presence_penalty = s.presence_penalty;
-        request.stop = s.stop;
-        if (!options_.engine.seed.empty()) {
-            request.sampling.seed = std::stoull(options_.engine.seed);
-            request.seed_given = true;
-        }
+        apply(options_.sampling, options_.engine, request);
         if (options_.max_tokens != 0) request.max_tokens = options_.max_tokens;
         interrupted = 0;
         const auto pending = ask(node_, request, {.on_delta = [](const text_delta& d) { write_bytes(d.text); }, .keep = true});

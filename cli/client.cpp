@@ -16,7 +16,7 @@ void pending_answer::on(const rejected& message) {
 }
 
 void pending_answer::on(const text_delta& delta) {
-    if (options_.on_delta) options_.on_delta(delta);
+    if (!show(delta)) return;
     const auto now = std::chrono::steady_clock::now();
     const std::lock_guard lock(mutex_);
     answer& choice = choices_.at(delta.choice);
@@ -28,6 +28,22 @@ void pending_answer::on(const text_delta& delta) {
     choice.token_times.insert(choice.token_times.end(), delta.tokens.size(), now);
     if (delta.finish != finish_reason::none) choice.finish = delta.finish;
     changed_.notify_all();
+}
+
+// A callback that fails (a full disk behind standard output) is its owner's trouble, never the node's. Deltas come one by
+// one, so nobody else writes `trouble_`.
+bool pending_answer::show(const text_delta& delta) {
+    if (trouble_) return false;
+    if (!options_.on_delta) return true;
+    try {
+        options_.on_delta(delta);
+        return true;
+    } catch (...) {
+        const std::lock_guard lock(mutex_);
+        trouble_ = std::current_exception();
+        end();
+        return false;
+    }
 }
 
 void pending_answer::on(const finished& message) {
@@ -51,17 +67,40 @@ void pending_answer::end() {
 void pending_answer::wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return over_; });
+    rethrow();
+}
+
+void pending_answer::rethrow() const {
+    if (trouble_) std::rethrow_exception(trouble_);
 }
 
 bool pending_answer::wait_until(steady_time end) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, end, [this] { return over_; });
+    const bool over = changed_.wait_until(lock, end, [this] { return over_; });
+    rethrow();
+    return over;
 }
 
 bool pending_answer::first_token_wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return over_ || !choices_.front().token_times.empty(); });
     return !choices_.front().token_times.empty();
+}
+
+void apply(const sampling_options& s, const engine_options& engine, submit& request) {
+    request.sampling.temperature = s.temperature;
+    request.sampling.top_p = s.top_p;
+    request.sampling.top_k = s.top_k;
+    request.sampling.min_p = s.min_p;
+    request.sampling.repetition_penalty = s.repetition_penalty;
+    request.sampling.frequency_penalty = s.frequency_penalty;
+    request.sampling.presence_penalty = s.presence_penalty;
+    request.stop = s.stop;
+    request.ignore_eos = s.ignore_eos;
+    if (const auto seed = seed_of(engine)) {
+        request.sampling.seed = *seed;
+        request.seed_given = true;
+    }
 }
 
 std::shared_ptr<pending_answer> ask(gateway& node, submit& request, answer_options options) {

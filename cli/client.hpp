@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options.hpp"
 #include "frontend/gateway.hpp"
 
 namespace fermata::cli {
@@ -27,7 +29,9 @@ struct answer {
 };
 
 struct answer_options {
-    std::function<void(const text_delta&)> on_delta;  // called on a node thread, choice by choice
+    // Called on a node thread, choice by choice. What it throws ends the waiting: `wait` throws it on, and it isn't called
+    // again.
+    std::function<void(const text_delta&)> on_delta;
     bool keep = true;                                 // false: deltas are only handed to on_delta
 };
 
@@ -42,6 +46,7 @@ public:
     void on(const finished&) override;
     void on(const failed&) override;
 
+    // Both throw what `on_delta` threw.
     void wait();
     // False when the time is over first.
     bool wait_until(steady_time end);
@@ -55,16 +60,22 @@ public:
 
 private:
     void end();
+    bool show(const text_delta& delta);
+    void rethrow() const;
 
     answer_options options_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool over_ = false;
+    std::exception_ptr trouble_;  // of on_delta
     std::vector<answer> choices_;
     std::optional<client_error> error_;
     request_usage usage_;
     std::uint32_t prompt_tokens_ = 0;
 };
+
+// What the sampling options and --seed ask of a request.
+void apply(const sampling_options& sampling, const engine_options& engine, submit& request);
 
 // Submits with a fresh id (kept in `request.request`).
 std::shared_ptr<pending_answer> ask(gateway& node, submit& request, answer_options options = {});

@@ -11,6 +11,7 @@
 
 #include "actors/node.hpp"
 #include "cli/log.hpp"
+#include "cli/machine_memory.hpp"
 #include "cli/resident.hpp"
 #include "native/cpu/cpu_backend.hpp"
 #include "native/models/load.hpp"
@@ -19,6 +20,8 @@
 
 namespace fermata::cli {
 namespace {
+
+constexpr std::uint32_t default_context_max = 8192;  // tokens of one request where --max-context says nothing
 
 std::shared_ptr<backend> open_device(const engine_options& options) {
     try {
@@ -44,7 +47,9 @@ std::unique_ptr<model> load_file(const engine_options& options, const std::share
     try {
         const model_file file = model_file::open(options.model);
         return load_model(file, device,
-                          {.kv = parse_kv_dtype(options.kv_dtype), .page_tokens = options.page_size});
+                          {.kv = parse_kv_dtype(options.kv_dtype),
+                           .page_tokens = options.page_size,
+                           .context_tokens_max = options.max_context != 0 ? options.max_context : default_context_max});
     } catch (const model_file_error& e) {
         throw model_error{e.what()};
     } catch (const backend_error& e) {
@@ -52,8 +57,7 @@ std::unique_ptr<model> load_file(const engine_options& options, const std::share
     }
 }
 
-std::uint64_t seed_of(const engine_options& options) {
-    if (!options.seed.empty()) return std::stoull(options.seed);
+std::uint64_t random_seed() {
     std::random_device source;
     return (std::uint64_t{source()} << 32) ^ source();
 }
@@ -64,8 +68,10 @@ node_options node_options_of(const engine_options& options, const engine_extras&
     node_options o;
     const std::uint32_t trained = first->layout().max_context_tokens;
     o.program.max_context_tokens =
-        options.max_context != 0 ? options.max_context : std::min<std::uint32_t>(trained, 8192);
-    o.program.kv_capacity_tokens = options.kv_capacity == "auto" ? 0 : std::stoull(options.kv_capacity);
+        options.max_context != 0 ? options.max_context : std::min(trained, default_context_max);
+    o.program.kv_capacity_tokens = kv_capacity_of(options).value_or(0);
+    // The pool is taken page by page as it is used: more than there is would end in a kill, long after the start.
+    if (const auto available = available_bytes()) o.program.kv_bytes_max = *available / 10 * 9;
     o.program.max_concurrency = options.max_concurrency;
     o.program.device_state_slots = options.device_state_slots < 0
                                        ? options.max_concurrency
@@ -77,7 +83,8 @@ node_options node_options_of(const engine_options& options, const engine_extras&
     o.scheduler.tau_high = options.tau_high;
     o.scheduler.tau_admit = options.tau_admit;
     o.scheduler.tau_low = options.tau_low;
-    o.frontend.seed = seed_of(options);
+    const auto seed = seed_of(options);
+    o.frontend.seed = seed ? *seed : random_seed();
     o.planning.rendering.now = local_now;
     o.text = text;
     o.model_id = extras.model_id.empty() ? model_id_of(options.model) : extras.model_id;
@@ -105,11 +112,12 @@ public:
         : text_(std::move(text)), threads_(threads), node_(std::move(options)) {
         node_.start();
         plan_ = node_.plan();
+        layout_ = node_.layout();
     }
 
     gateway& door() override { return node_; }
     const text_model& text() const override { return *text_; }
-    const model_layout& layout() const override { return node_.layout(); }
+    const model_layout& layout() const override { return layout_; }
     const memory_plan& plan() const override { return plan_; }
     std::uint32_t threads() const override { return threads_; }
     std::uint16_t caf_port() const override { return node_.published_port(); }
@@ -124,6 +132,7 @@ private:
     std::uint32_t threads_;
     node node_;
     memory_plan plan_;
+    model_layout layout_;
 };
 
 // A node says in std::invalid_argument which option doesn't fit the model.

@@ -25,9 +25,22 @@ std::string read_bytes(const std::string& path) {
     return bytes;
 }
 
+namespace {
+
+[[noreturn]] void output_failed() {
+    throw std::runtime_error(std::string("standard output: ") + std::strerror(errno != 0 ? errno : EIO));
+}
+
+}  // namespace
+
 void write_bytes(const std::string& bytes) {
-    std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-    std::fflush(stdout);
+    errno = 0;
+    if (std::fwrite(bytes.data(), 1, bytes.size(), stdout) != bytes.size() || std::fflush(stdout) != 0) output_failed();
+}
+
+void flush_output() {
+    errno = 0;
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) output_failed();
 }
 
 std::vector<token_id> parse_tokens(const std::string& option, const std::string& text) {

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/command.hpp"
+#include "cli/io.hpp"
 #include "cli/options.hpp"
 #include "cli/resident.hpp"
 #include "cli/version.hpp"
@@ -22,7 +23,9 @@ int fail(int status, const std::string& message) {
 
 int run(const cli::action& command) {
     try {
-        return command();
+        const int status = command();
+        cli::flush_output();
+        return status;
     } catch (const cli::usage_error& e) {
         return fail(2, e.message);
     } catch (const cli::model_error& e) {

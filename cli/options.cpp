@@ -1,7 +1,9 @@
 #include "cli/options.hpp"
 
 #include <cctype>
+#include <charconv>
 #include <cstdlib>
+#include <limits>
 #include <sstream>
 #include <utility>
 
@@ -126,8 +128,9 @@ void declare(CLI::App& app, serve_options& o) {
     app.add_option("--host", o.host, "address to listen on")->capture_default_str();
     app.add_option("--port", o.port, "HTTP port; 0: any free one")->capture_default_str();
     app.add_option("--caf-port", o.caf_port, "typed CAF endpoint for remote actors (default: off)");
+    app.add_option("--caf-host", o.caf_host, "address of the CAF endpoint; it asks for no key")->capture_default_str();
     app.add_option("--api-key-file", o.api_key_file, "one key a line");
-    app.add_flag("--insecure", o.insecure, "allow a non-loopback host without keys");
+    app.add_flag("--insecure", o.insecure, "allow a non-loopback host without keys, and a non-loopback caf-host");
     app.add_option("--model-id", o.model_id, "name in /v1/models (default: the file's name)");
     app.add_option("--disk-path", o.disk_path, "third tier");
     app.add_option("--disk-capacity", o.disk_capacity, "bytes of the third tier");
@@ -173,6 +176,27 @@ std::uint64_t parse_bytes(const std::string& option, const std::string& text) {
     throw usage_error{option + ": '" + text + "' is no size; 8GiB, 512MiB or a number of bytes would be right"};
 }
 
+std::uint64_t parse_number(const std::string& option, const std::string& text) {
+    std::uint64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, problem] = std::from_chars(text.data(), end, value);
+    if (problem == std::errc() && rest == end) return value;
+    const std::string most = std::to_string(std::numeric_limits<std::uint64_t>::max());
+    throw usage_error{option + ": '" + text + "' is " +
+                      (problem == std::errc::result_out_of_range ? "too large; at most " + most + " would be right"
+                                                                 : "no whole number; 0 to " + most + " would be right")};
+}
+
+std::optional<std::uint64_t> seed_of(const engine_options& options) {
+    if (options.seed.empty()) return std::nullopt;
+    return parse_number("--seed", options.seed);
+}
+
+std::optional<std::uint64_t> kv_capacity_of(const engine_options& options) {
+    if (options.kv_capacity == "auto") return std::nullopt;
+    return parse_number("--kv-capacity (tokens, or auto)", options.kv_capacity);
+}
+
 void check(const engine_options& o) {
     if (o.model.empty())
         throw usage_error{"--model is missing; get the demo model with: bash tools/model.sh"};
@@ -210,10 +234,8 @@ void check(const engine_options& o) {
     range("--max-pending", o.max_pending, 1, 1000000);
     range("--threads", o.threads, 0, 1024);
     one_of("--log-level", o.log_level, {"trace", "debug", "info", "warn", "error", "off"});
-    if (o.kv_capacity != "auto" && o.kv_capacity.find_first_not_of("0123456789") != std::string::npos)
-        throw usage_error{"--kv-capacity: '" + o.kv_capacity + "' is neither a number of tokens nor auto"};
-    if (!o.seed.empty() && o.seed.find_first_not_of("0123456789") != std::string::npos)
-        throw usage_error{"--seed: '" + o.seed + "' is no number"};
+    kv_capacity_of(o);
+    seed_of(o);
 }
 
 void check(const serve_options& o) {

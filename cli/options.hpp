@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,7 +53,8 @@ struct serve_options {
     engine_options engine;
     std::string host = "127.0.0.1";
     std::uint16_t port = 8080;
-    int caf_port = -1;
+    int caf_port = -1;                    // -1: no CAF endpoint
+    std::string caf_host = "127.0.0.1";
     std::string api_key_file;
     bool insecure = false;
     std::string model_id;
@@ -85,6 +87,12 @@ void apply_fallbacks(CLI::App& app, const std::string& table, const std::string&
 
 // "8GiB", "512MiB", "1000000", "2GB" -> bytes. Throws usage_error naming `option`.
 std::uint64_t parse_bytes(const std::string& option, const std::string& text);
+
+// A whole number without sign. Throws usage_error naming `option`.
+std::uint64_t parse_number(const std::string& option, const std::string& text);
+// What --seed and --kv-capacity say; nothing where they are random or auto. Throw usage_error.
+std::optional<std::uint64_t> seed_of(const engine_options& options);
+std::optional<std::uint64_t> kv_capacity_of(const engine_options& options);
 
 // Checks ranges and what this version doesn't do yet. Throws usage_error that names the option.
 void check(const engine_options& options);

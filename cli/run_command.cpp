@@ -101,21 +101,8 @@ void set_prompt(const run_options& options, submit& request) {
 submit request_of(const run_options& options) {
     submit request;
     set_prompt(options, request);
-    const sampling_options& s = options.sampling;
-    request.sampling.temperature = s.temperature;
-    request.sampling.top_p = s.top_p;
-    request.sampling.top_k = s.top_k;
-    request.sampling.min_p = s.min_p;
-    request.sampling.repetition_penalty = s.repetition_penalty;
-    request.sampling.frequency_penalty = s.frequency_penalty;
-    request.sampling.presence_penalty = s.presence_penalty;
-    if (!options.engine.seed.empty()) {
-        request.sampling.seed = std::stoull(options.engine.seed);
-        request.seed_given = true;
-    }
+    apply(options.sampling, options.engine, request);
     request.max_tokens = options.n;
-    request.stop = s.stop;
-    request.ignore_eos = s.ignore_eos;
     return request;
 }
 
@@ -158,7 +145,7 @@ double ms_between(steady_time from, steady_time to) {
     return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
-void print_json(const run_options& options, const engine& node, const std::string& model, pending_answer& pending,
+void print_json(const engine& node, const std::string& model, pending_answer& pending,
                 const std::string& digest, steady_time start, steady_time end) {
     const answer& choice = pending.choices().front();
     nlohmann::ordered_json out;
@@ -184,7 +171,6 @@ void print_json(const run_options& options, const engine& node, const std::strin
                                          ms_between(choice.token_times.front(), choice.token_times.back());
     out["timings"] = std::move(timings);
     write_bytes(out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-    (void)options;
 }
 
 int run_completion(const run_options& options) {
@@ -223,7 +209,7 @@ int run_completion(const run_options& options) {
         throw std::runtime_error(describe(*error));
     }
     const std::string digest = logits.digest();
-    if (options.json) print_json(options, *node, node->door().model().id, *pending, digest, start, end);
+    if (options.json) print_json(*node, node->door().model().id, *pending, digest, start, end);
     else if (node->text().has_text()) write_bytes("\n");
     else {
         std::string line;

@@ -1,20 +1,23 @@
 // serve: the node behind HTTP, until a signal.
-#include <csignal>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include <CLI/CLI.hpp>
-#include <pthread.h>
 #include <spdlog/spdlog.h>
 
 #include "cli/command.hpp"
 #include "cli/engine.hpp"
+#include "cli/heap.hpp"
 #include "cli/log.hpp"
+#include "cli/machine_memory.hpp"
 #include "cli/options.hpp"
 #include "cli/resident.hpp"
+#include "cli/signal_watch.hpp"
 #include "frontend/http/server.hpp"
 #include "frontend/late_gateway.hpp"
+#include "messages/telemetry.hpp"
 
 namespace fermata::cli {
 namespace {
@@ -41,6 +44,13 @@ http::server_options http_options_of(const serve_options& options) {
     return o;
 }
 
+// Whoever reaches the CAF door speaks for clients without a key: keys belong to HTTP.
+void check_caf_door(const serve_options& options) {
+    if (options.caf_port == -1 || http::is_loopback(options.caf_host) || options.insecure) return;
+    throw usage_error{"--caf-host " + options.caf_host +
+                      " can be reached from other machines, and the CAF endpoint asks for no key: give --insecure to serve anybody"};
+}
+
 std::string human(std::uint64_t bytes) {
     char text[32];
     std::snprintf(text, sizeof text, "%.1f MiB", static_cast<double>(bytes) / 1048576.0);
@@ -53,26 +63,11 @@ void print_plan(const engine& node) {
     spdlog::info("memory: weights {}, KV {} ({} pages of {} tokens), states {}, workspace {}, logits {}; in all {}",
                  human(p.weights), human(p.kv), p.pages, p.page_tokens, human(p.states), human(p.workspace),
                  human(p.logits), human(sum));
+    if (const auto available = available_bytes(); available && p.kv > *available)
+        spdlog::warn("the KV pool of {} is more than the {} that are available: the system may end this process once its pages are in "
+                     "use; a smaller --kv-capacity avoids it", human(p.kv), human(*available));
     spdlog::info("smallest reusable prefix {} tokens, largest request {} tokens", p.smallest_reusable_prefix_tokens,
                  p.largest_request_tokens);
-}
-
-// SIGTERM and SIGINT are taken by sigwait alone; threads made later inherit the mask.
-sigset_t block_signals() {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);
-    return signals;
-}
-
-// A second signal ends the process at once.
-void end_at_next_signal(const sigset_t& signals) {
-    std::signal(SIGTERM, SIG_DFL);
-    std::signal(SIGINT, SIG_DFL);
-    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
 // What /v1/models can say while the model is loading.
@@ -87,25 +82,31 @@ int serve(const serve_options& options) {
     check(options);
     set_up_log(options.engine.log_level, options.engine.log_json);
     const http::server_options http_options = http_options_of(options);
-    const sigset_t signals = block_signals();
+    check_caf_door(options);
+    signal_watch signals([] { spdlog::info("stopped while the model was being loaded"); });  // before any other thread
     // Listening comes first: a port in use is said before a long load, and probes see a node that loads.
     std::unique_ptr<engine> node;
     late_gateway door(card_before_loading(options));
     http::server server(http_options, door);
     server.start();
+    spdlog::info("listening on {}:{}; loading the model", options.host, server.port());
     node = start_engine(options.engine, {.model_id = options.model_id,
                                          .caf_port = options.caf_port,
-                                         .caf_host = options.host,
+                                         .caf_host = options.caf_host,
                                          .progress = true});
+    signals.started();
     print_plan(*node);
     door.open(node->door());
     spdlog::info("http://{}:{}", options.host, server.port());
-    if (node->caf_port() != 0) spdlog::info("CAF endpoint {}:{}", options.host, node->caf_port());
+    if (node->caf_port() != 0) spdlog::info("CAF endpoint {}:{}", options.caf_host, node->caf_port());
 
-    int signal = 0;
-    sigwait(&signals, &signal);
+    heap_keeper heap;
+    signals.wait(std::chrono::seconds(10), [&] {
+        const auto numbers = node->door().numbers();
+        const auto freed = heap.look(numbers->lanes_used == 0 && numbers->queue_length == 0);
+        if (freed > 0) spdlog::debug("{} of unused memory given back", human(freed));
+    });
     spdlog::info("stopping: accepted requests have {} ms", options.grace_ms);
-    end_at_next_signal(signals);
     const bool whole = node->stop(options.grace_ms);
     const std::size_t cut = server.stop(std::chrono::milliseconds(1000));
     spdlog::info(whole && cut == 0 ? "stopped" : "stopped; some requests were cut short");

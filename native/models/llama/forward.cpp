@@ -46,6 +46,8 @@ public:
         // Beyond a sliding window full attention would no longer be what the model computes.
         const std::uint32_t window = s.sliding_window_tokens;
         layout_.max_context_tokens = window == 0 ? s.context_tokens : std::min(window, s.context_tokens);
+        if (options.context_tokens_max != 0)
+            layout_.max_context_tokens = std::min(layout_.max_context_tokens, options.context_tokens_max);
         layout_.page_tokens = options.page_tokens;
         layout_.pools = {{"main", kv_.page_bytes()}};
         layout_.state_bytes = 0;
