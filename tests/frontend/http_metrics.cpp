@@ -97,10 +97,10 @@ TEST_CASE("each number has one series, and each series its own number") {
     give(t.pages_touched, "fermata_pages_touched{pool=\"main\"}");
     auto m = scraped(t, h);
     double sum = 0;
-    for (auto const& [series, value] : m)
-        if (value > 1000) ++sum;
+    for (auto const& each : m)
+        if (each.second > 1000) ++sum;
     CHECK(sum == static_cast<double>(expected.size()));  // and nowhere else
-    for (auto const& [series, value] : expected) CHECK_MESSAGE(m[series] == value, series);
+    for (auto const& each : expected) CHECK_MESSAGE(m[each.first] == each.second, each.first);
 }
 
 TEST_CASE("seconds since the last commit count only while there is work") {  // fault 71
