@@ -209,7 +209,7 @@ struct cycle_done {
     std::vector<row_result> rows;
     occupancy room;
     std::uint32_t copies_in_flight = 0;
-    std::shared_ptr<const program_view> view;  // only when the structure changed since the last answer
+    std::shared_ptr<const program_view> view;  // only when the structure changed since the last answer or notice
     bool device_failed = false;
     std::string error;
     static constexpr std::string_view type_name = "cycle_done";
@@ -223,16 +223,18 @@ struct cycle_done {
     }
 };
 
-// Program -> Scheduler outside of an exchange: copies completed, so a waiting bind is bound or failed.
+// Program -> Scheduler outside of an exchange: copies completed, so a waiting bind is bound or failed, and what the
+// copies leased may be free. The picture comes along: victims judged on an older one would still count the leases.
 struct program_notice {
     std::vector<bind_result> binds;
     occupancy room;
     std::uint32_t copies_in_flight = 0;
+    std::shared_ptr<const program_view> view;  // only when the structure changed since the last answer or notice
     static constexpr std::string_view type_name = "program_notice";
     static constexpr auto fields() {
         using t = program_notice;
         return std::tuple{field("binds", &t::binds), field("room", &t::room),
-                          field("copies_in_flight", &t::copies_in_flight)};
+                          field("copies_in_flight", &t::copies_in_flight), field("view", &t::view)};
     }
 };
 

@@ -65,7 +65,7 @@ struct sequence_usage {
     token_pos generated{0};
     token_pos replayed{0};
     std::uint32_t pauses = 0;
-    time_ns queued_ns = 0;  // acceptance to first bind
+    time_ns queued_ns = 0;  // acceptance to the plan that binds it first
     time_ns ttft_ns = 0;    // acceptance to first token
     static constexpr std::string_view type_name = "sequence_usage";
     static constexpr auto fields() {

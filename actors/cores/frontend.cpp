@@ -223,13 +223,14 @@ void frontend_core::add_row(request_id id, request_state& request, const choice_
     choice_state& choice = request.choices[row.choice];
     if (choice.ended) return;
 
+    const bool over = row.row.finish != finish_reason::none;
     text_delta delta;
-    if (!choice.started && request.echo) delta.text = request.echo_text;
+    // The echo leaves with the answer's beginning: by then the prompt is scored to its end, and goes with it.
+    if (!choice.started && request.echo && (over || row.row.token != no_token)) delta.text = request.echo_text;
     if (request.report.prompt_logprobs) take_prompt_scores(request, choice, row.row);
     if (row.row.token != no_token) take_token(choice, row.row, delta.text);
     choice.held_logits.insert(choice.held_logits.end(), row.row.logits.begin(), row.row.logits.end());
 
-    const bool over = row.row.finish != finish_reason::none;
     if (over) {
         choice.ended = true;
         --request.running_choices;

@@ -136,7 +136,8 @@ private:
     std::optional<std::int64_t> cover_residents(std::int64_t pages, time_ns now);
     std::int64_t pages_missing() const;
     std::uint32_t slots_missing() const;
-    void relieve(sequence& s, time_ns now);
+    bool relieve(sequence& s, bool beyond, time_ns now);
+    void pause_for(const sequence& s, ticket whom);
     bool fit_tries(std::int64_t pages);
     void give_up_try(std::size_t index);
     bool gate_open();
@@ -149,7 +150,7 @@ private:
     std::vector<sequence*> service_order();
     bool in_plan(const sequence& s) const;
     void send_plan(time_ns now, commands& out);
-    void add_binds();
+    void add_binds(time_ns now);
     void add_units();
 
     scheduler_options options_;
@@ -175,9 +176,11 @@ private:
     std::uint64_t turn_ = 0;
     cycle_plan draft_;
     std::vector<ticket> tries_;        // binds of this turn, in order
+    std::optional<ticket> pause_for_;  // for whose sake the draft pauses somebody
     std::optional<ticket> asking_;     // whose source is being chosen
     std::optional<victims_chosen> victims_;
     bool background_ = false;  // they are asked for ahead of need
+    std::shared_ptr<const program_view> asked_view_;  // the picture that question was about
     std::size_t kept_ = 0;             // sources that question spared
     bool restore_seen_ = false;        // the oldest paused one had its chance this turn
     bool tries_done_ = false;

@@ -40,6 +40,7 @@ void scheduler::on(const cycle_done& event, time_ns now, commands& out) {
 }
 
 void scheduler::on(const program_notice& event, time_ns now, commands& out) {
+    if (event.view) view_ = event.view;
     take_room(event.room, event.copies_in_flight);
     for (const bind_result& each : event.binds) take_bind(each, now);
     capacity_event();
@@ -71,6 +72,7 @@ void scheduler::take_pause(const pause_result& result) {
     if (!s) return;
     release_lane(*s);
     std::erase(residents_, s->who);
+    s->first_unit_due = false;
     s->now = phase::paused;
     s->ledger = result.ledger;
     s->holds_token = result.decoding;
@@ -115,8 +117,7 @@ void scheduler::take_bound(sequence& s, const bind_result& result, time_ns now) 
             paused_.remove(s.who);
         } else {
             s.begun = true;
-            s.bound_at = now;
-            s.usage.queued_ns = now - s.accepted_at;
+            s.usage.queued_ns = s.planned_at - s.accepted_at;
             const std::uint32_t passed = fresh_.admitted(s.who, table_);
             figures_.bypasses += passed > 0;
             for (const ticket each : fresh_.tickets())
@@ -128,6 +129,7 @@ void scheduler::take_bound(sequence& s, const bind_result& result, time_ns now) 
         }
     }
     s.pages_reported = s.short_streak = 0;
+    s.first_unit_due = true;
     s.last_prefill = 2 * turn_;  // before those that ran in this turn, behind all others
     if (result.outcome == bind_outcome::copying) {
         s.now = phase::copying;
@@ -144,6 +146,7 @@ void scheduler::take_bound(sequence& s, const bind_result& result, time_ns now) 
 // The bind didn't happen, or its copy failed: the sequence is where it was before.
 void scheduler::bind_undone(sequence& s) {
     const bool was_copying = s.now == phase::copying;
+    s.first_unit_due = false;
     release_lane(s);
     std::erase(residents_, s.who);
     end_permit(s);
@@ -174,7 +177,8 @@ bool scheduler::bind_short(sequence& s, time_ns now) {
             s.pages_reported = 0;
             return true;
         }
-        if (never || alone()) {
+        // Alone, and still something optional on the device: tried again with Program's own figure.
+        if (never || (alone() && room_.pages_cached == 0)) {
             const std::string text = "needs " + std::to_string(s.pages_reported) + " pages for its next unit; the pool has " +
                                      std::to_string(room_.pages_total);
             if (s.now == phase::queued) end(s, finish_reason::error, failure_kind::capacity, text, now);
@@ -192,7 +196,7 @@ void scheduler::take_shortage(const shortage& result, time_ns now) {
     s->pages_reported = std::max<std::uint32_t>(1, result.pages_needed);
     s->never_fits = result.never;
     s->short_turn = turn_;
-    ++s->short_streak;
+    s->short_streak = s->expected_short ? std::max(s->short_streak, 1u) : s->short_streak + 1;
     if (result.never && s->resident())
         end(*s, finish_reason::error, failure_kind::capacity,
             "needs " + std::to_string(result.pages_needed) + " pages for its next unit; the pool has " +
@@ -209,6 +213,7 @@ bool scheduler::take_row(const row_result& result, time_ns now) {
     s->usage.replayed += result.replayed;
     s->usage.generated = result.generated;
     s->pages_reported = s->short_streak = 0;
+    s->first_unit_due = false;
     s->parked_event = 0;
     if (was_prefill) s->last_prefill = 2 * turn_ + 1;
     if (result.token != no_token) note_token(*s, result, now);

@@ -9,18 +9,26 @@
 namespace fermata {
 
 
+namespace {
+
+constexpr std::int64_t room_unknown = 1ll << 40;  // pages: before Program's first answer nothing is doubted
+
+}  // namespace
+
 void scheduler::open_turn(time_ns now, commands& out) {
     if (broken_ || (table_.empty() && endings_.empty())) return;
     ++turn_;
     draft_ = {};
     tries_.clear();
     victims_.reset();
+    pause_for_.reset();
     restore_seen_ = tries_done_ = last_resort_ = false;
     proceed(now, out);
 }
 
 // Goes on where the turn stopped to ask ResourceManager.
 void scheduler::proceed(time_ns now, commands& out) {
+    if (pause_for_ && !table_.find(*pause_for_)) draft_.pauses.clear(), pause_for_.reset();  // it ended meanwhile
     if (!tries_done_ && choose_tries(out)) return;
     tries_done_ = true;
     if (settle_room(now, out)) return;
@@ -52,7 +60,7 @@ std::optional<ticket> scheduler::restore_candidate() {
         if (each->who < *who && each->short_streak > 0) return std::nullopt;
     if (lanes_.free() > 0) return who;
     const auto way = scheduling::relieve_paused(s, residents());
-    if (way.what == scheduling::relief::pause) draft_.pauses.push_back(way.whom);
+    if (way.what == scheduling::relief::pause) pause_for(s, way.whom);
     return std::nullopt;
 }
 
@@ -160,7 +168,7 @@ bool scheduler::ask_victims(std::uint32_t pages, std::uint32_t slots, bool backg
     for (const ticket who : tries_)
         if (const auto& source = table_.find(who)->source) question.keep.push_back(*source);
     kept_ = question.keep.size();
-    question.view = view_;
+    question.view = asked_view_ = view_;
     stage_ = stage::choosing_victims;
     out.emplace_back(std::move(question));
     return true;
@@ -169,7 +177,7 @@ bool scheduler::ask_victims(std::uint32_t pages, std::uint32_t slots, bool backg
 void scheduler::on(const victims_chosen& event, time_ns now, commands& out) {
     if (stage_ != stage::choosing_victims || event.turn.value != turn_) return;
     stage_ = stage::idle;
-    victims_ = event;
+    if (std::exchange(asked_view_, nullptr) == view_) victims_ = event;  // else the picture moved on: a void quote (K10)
     proceed(now, out);
     finish_event(now, out, true);
 }
@@ -179,40 +187,50 @@ void scheduler::on(const victims_chosen& event, time_ns now, commands& out) {
 // were given up for it first, and their sources with them.
 std::optional<std::int64_t> scheduler::cover_residents(std::int64_t pages, time_ns now) {
     bool relieved = !draft_.pauses.empty();
+    // Found short though the figures said that it fits: with cache left to drop, that is tried first (M1).
+    const bool cache_left = victims_ && (victims_->enough || !victims_->drops.empty());
     for (sequence* s : service_order()) {
         if (!in_plan(*s)) continue;
         const std::int64_t need = unit_pages(*s);
-        const bool uncovered = need > pages || (s->short_streak > 1 && !(victims_ && victims_->enough));
-        if (s->short_streak > 0 && uncovered && !relieved) {
+        const bool beyond = need > pages;
+        if (s->short_streak > 0 && !relieved && (beyond || (s->short_streak > 1 && !cache_left))) {
             if (!tries_.empty() || (victims_ && kept_ > 0)) {
                 tries_.clear();
                 return std::nullopt;
             }
-            relieved = true;
-            relieve(*s, now);
-            pages = 0;
-            continue;
+            if ((relieved = relieve(*s, beyond, now))) {
+                pages = 0;
+                continue;
+            }
         }
         pages = std::max<std::int64_t>(0, pages - need);
     }
     return pages;
 }
 
-void scheduler::relieve(sequence& s, time_ns now) {
+// `beyond`: by the figures its unit needs more than is free or may be freed. False when nothing was done: alone, with
+// figures that say it fits, it is tried again; only alone and beyond all there is does it end (F7).
+bool scheduler::relieve(sequence& s, bool beyond, time_ns now) {
     const auto way = scheduling::relieve_resident(s, residents());
-    switch (way.what) {
-        case scheduling::relief::pause: draft_.pauses.push_back(way.whom); return;
-        case scheduling::relief::wait: s.parked_event = event_; return;
-        case scheduling::relief::fail: break;
+    if (way.what == scheduling::relief::pause) {
+        pause_for(s, way.whom);
+        return true;
     }
-    if (copies_in_flight_ > 0 || !endings_.empty()) {
+    if (way.what == scheduling::relief::wait || copies_in_flight_ > 0 || !endings_.empty()) {
         s.parked_event = event_;
-        return;
+        return true;
     }
+    if (!beyond) return false;
     end(s, finish_reason::error, failure_kind::capacity,
         "at token " + std::to_string(s.frontier.value) + ": needs " + std::to_string(s.pages_reported) +
             " more pages and nothing else can be released from the pool of " + std::to_string(room_.pages_total),
         now);
+    return true;
+}
+
+void scheduler::pause_for(const sequence& s, ticket whom) {
+    draft_.pauses.push_back(whom);
+    pause_for_ = s.who;
 }
 
 // Keeps the tries that fit into `pages`. False when one was given up, so the question for victims may shrink.
@@ -250,7 +268,7 @@ void scheduler::give_up_try(std::size_t index) {
     if (s.now == phase::paused) {
         const auto way = scheduling::relieve_paused(s, residents());
         if (way.what == scheduling::relief::pause && draft_.pauses.empty()) {
-            draft_.pauses.push_back(way.whom);
+            pause_for(s, way.whom);
             std::erase_if(tries_, [&](ticket who) { return table_.find(who)->now == phase::queued; });
             return;
         }
@@ -284,10 +302,10 @@ bool scheduler::copying() const {
     return false;
 }
 
-// Pages the next unit of a resident takes from the pool. The recovery permit already holds its own (M5).
+// Pages the next unit of a resident takes from the pool. The permits of a bind hold their own (N1, M5).
 std::uint32_t scheduler::unit_pages(const sequence& s) const {
     if (s.pages_reported > 0) return s.pages_reported;
-    if (s.recovering) return 0;
+    if (s.permitted()) return 0;
     const std::uint32_t step = s.now == phase::decode ? 1 : options_.prefill_chunk_tokens;
     const token_pos until = s.now == phase::decode ? s.frontier + token_pos(1)
                                                    : std::min(s.target, s.frontier + token_pos(step));
@@ -335,7 +353,7 @@ void scheduler::send_plan(time_ns now, commands& out) {
     std::erase_if(tries_, [&](ticket who) { return !table_.find(who); });
     std::erase_if(draft_.pauses, [&](ticket who) { return !table_.find(who); });
     add_units();
-    add_binds();
+    add_binds(now);
     for (ending& each : endings_) {
         draft_.cancels.push_back(each.who);
         each.sent = true;
@@ -361,22 +379,30 @@ void scheduler::send_plan(time_ns now, commands& out) {
 }
 
 void scheduler::add_units() {
-    std::vector<ticket> decodes;
+    std::vector<scheduling::decode_demand> decodes;
     std::vector<scheduling::prefill_demand> prefills;
     for (sequence* s : service_order()) {
+        s->expected_short = false;
         if (!in_plan(*s)) continue;
-        if (s->now == phase::decode) decodes.push_back(s->who);
-        else prefills.push_back({s->who, s->target - s->frontier, s->last_prefill});
+        if (s->now == phase::decode) decodes.push_back({s->who, unit_pages(*s)});
+        else prefills.push_back({s->who, s->target - s->frontier, s->last_prefill, s->frontier, s->permitted(), s->pages_reported});
     }
+    std::int64_t pages = std::int64_t{room_.pages_free} + (victims_ ? victims_->pages : 0);
     for (const ticket who : tries_) {
-        const sequence& s = *table_.find(who);
-        if (s.source_tokens < s.target) prefills.push_back({who, s.target - s.source_tokens, 2 * turn_});
-        else decodes.push_back(who);  // an exact hit of a paused row: its token is fed at once
+        sequence& s = *table_.find(who);
+        s.expected_short = false;
+        pages -= bind_pages(s);  // binds come before units, first units of binds run on their permits
+        if (s.source_tokens < s.target)
+            prefills.push_back({who, s.target - s.source_tokens, 2 * turn_, s.source_tokens, true, 0});
+        else decodes.push_back({who, 0});  // an exact hit of a paused row: its token is fed at once
     }
-    scheduling::plan_units(decodes, prefills, {options_.batch_tokens, options_.prefill_chunk_tokens}, draft_);
+    const scheduling::unit_budget budget{options_.batch_tokens, options_.prefill_chunk_tokens, options_.page_tokens,
+                                         room_known_ ? std::max<std::int64_t>(0, pages) : room_unknown};
+    for (const ticket who : scheduling::plan_units(decodes, prefills, budget, draft_))
+        table_.find(who)->expected_short = true;
 }
 
-void scheduler::add_binds() {
+void scheduler::add_binds(time_ns now) {
     for (const ticket who : tries_) {
         sequence& s = *table_.find(who);
         bind_order order;
@@ -386,6 +412,7 @@ void scheduler::add_binds() {
             paused_.hold_permit(who);
         } else {
             order.spec = s.spec;
+            s.planned_at = now;
         }
         s.where = lanes_.take(who);
         order.where = *s.where;

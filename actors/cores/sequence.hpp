@@ -36,6 +36,7 @@ struct sequence {
     bool begun = false;     // was bound once
     bool prompt_computed = false;
     bool recovering = false;  // holds the recovery permit (M5)
+    bool first_unit_due = false;  // holds the permit of its bind's first unit (N1)
 
     // A paused one.
     token_run ledger;
@@ -51,7 +52,8 @@ struct sequence {
     std::optional<checkpoint_id> reported_source;  // of the bind that `pages_reported` is about
     std::uint64_t tried_event = 0;    // capacity event of the last failed try (E2, M4)
     std::uint64_t parked_event = 0;   // resident without relief: waits for a later capacity event
-    std::uint32_t short_streak = 0;   // shortages in a row
+    std::uint32_t short_streak = 0;   // shortages in a row that the figures didn't foresee; at least 1 while short
+    bool expected_short = false;      // by the figures of the plan under way
     std::uint64_t short_turn = 0;     // of the last one
 
     // Rotation and fairness.
@@ -61,13 +63,14 @@ struct sequence {
 
     // Times and usage.
     time_ns accepted_at = 0;
-    time_ns bound_at = 0;
+    time_ns planned_at = 0;  // the plan with its bind left: its time in the queue ends there
     time_ns first_token_at = 0;
     time_ns last_token_at = 0;
     time_ns copying_since = 0;
     sequence_usage usage;
 
     bool resident() const { return now == phase::copying || now == phase::prefill || now == phase::decode; }
+    bool permitted() const { return recovering || first_unit_due; }
     bool runnable() const { return now == phase::prefill || now == phase::decode; }
 };
 

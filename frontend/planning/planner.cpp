@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "frontend/tokenizer/detokenizer.hpp"
+
 namespace fermata {
 namespace {
 
@@ -190,9 +192,11 @@ prepared prepare(const submit& request, const text_model& model, const planning_
         token_run prompt(prompt_of(request, model, limits));
         if (prompt.empty()) refuse(prompt_field(request.kind), "the prompt has no tokens");
         const std::uint32_t room = answer_room(request, prompt.size(), limits);
+        // Tokens may hold half characters: what is echoed is text like any other.
         if (request.echo && model.has_text())
-            result.echo_text = request.kind == prompt_kind::text ? request.prompt_text
-                                                                 : model.words()->decode(prompt.span());
+            result.echo_text = request.kind == prompt_kind::text
+                                   ? request.prompt_text
+                                   : text::incremental_detokenizer(model.words()).push(prompt.span());
         for (std::uint32_t choice = 0; choice < request.n; ++choice) {
             auto spec = std::make_shared<sequence_spec>();
             spec->request = request.request;

@@ -253,6 +253,7 @@ bool program_core::complete(const copy_done& copy, program_notice& notice) {
     reader_done(*finished);
     notice.room = room();
     notice.copies_in_flight = copies_.in_flight();
+    notice.view = unreported_view();
     set_gauges();
     return true;
 }

@@ -34,6 +34,7 @@ public:
         const auto it = points_.find(id);
         return it == points_.end() ? nullptr : &it->second;
     }
+    auto find(checkpoint_id id) const { return points_.find(id); }
     void erase(checkpoint_id id) { points_.erase(id); }
     auto begin() const { return points_.begin(); }
     auto end() const { return points_.end(); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <unordered_map>
 #include <vector>
@@ -112,7 +113,12 @@ private:
     void quarantine(sequence& seq);
     void guarded_release(checkpoint_id id);
 
+    // integrity.cpp
+    std::string fault_of_copy(const copy_under_way& copy) const;
+    std::string fault_of_view(std::span<const page_store::expectation> pages) const;
+
     // view.cpp
+    std::shared_ptr<const program_view> unreported_view();
     occupancy room() const;
     void set_gauges() const;
 

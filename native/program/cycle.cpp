@@ -64,10 +64,7 @@ void program_core::pause(ticket who, cycle_done& done) {
 }
 
 void program_core::answer(cycle_done& done) {
-    done.view = nullptr;
-    if (view_outdated_) view();
-    if (!view_reported_) done.view = view_;
-    view_reported_ = true;
+    done.view = unreported_view();
     done.at = epoch_;
     done.room = room();
     done.copies_in_flight = copies_.in_flight();

@@ -35,6 +35,35 @@ std::string fault_of(const sequence& seq, const limits& sizes, const std::vector
 
 }  // namespace
 
+// What a copy reads stays until it is complete (N2), what it writes is nobody's but its owner's.
+std::string program_core::fault_of_copy(const copy_under_way& copy) const {
+    const auto source = copy.source ? points_.find(*copy.source) : points_.end();
+    if (source == points_.end()) return "what it reads is gone";
+    for (const page_copy& each : copy.order.pages) {
+        const auto& held = source->second.pages;
+        if (std::find(held.begin(), held.end(), each.from) == held.end()) return "it reads a page that its source gave up";
+        if (pools_[0]->references(each.to, holder::point) > 0 || pools_[0]->references(each.to, holder::sequence) > 1)
+            return "it writes a page that others hold";
+    }
+    return {};
+}
+
+// The picture that others decide on tells the truth about holders: sequences and readers (K3).
+std::string program_core::fault_of_view(std::span<const page_store::expectation> pages) const {
+    if (view_outdated_ || !view_) return {};
+    for (const point_view& point : view_->points) {
+        const std::string name = "the picture of checkpoint " + std::to_string(point.checkpoint.value) + ": ";
+        const auto it = points_.find(point.checkpoint);
+        if (it == points_.end() || it->second.leaving) return name + "it is gone";
+        for (std::size_t i = 0; i < point.pages.size(); ++i) {
+            const page_store::expectation& found = pages[point.pages[i].value];
+            if (point.pages[i] != it->second.pages[i] || point.other_holders[i] != found.sequences + found.leases)
+                return name + "other holders of its page " + std::to_string(i);
+        }
+    }
+    return {};
+}
+
 std::string program_core::check_integrity() const {
     std::vector<page_store::expectation> pages(limits_.pages);
     std::vector<std::uint32_t> slot_holders(limits_.state_slots, 0), slot_leases(limits_.state_slots, 0);
@@ -56,6 +85,7 @@ std::string program_core::check_integrity() const {
     for (const auto& [id, copy] : copies_) {
         for (const page_copy& each : copy.order.pages) ++pages[each.from.value].leases, ++pages[each.to.value].leases;
         for (const state_copy& each : copy.order.states) ++slot_leases[each.from.value], ++slot_leases[each.to.value];
+        if (std::string fault = fault_of_copy(copy); !fault.empty()) return "copy " + std::to_string(id.value) + ": " + fault;
         if (copy.source) ++readers[*copy.source];
     }
     for (const auto& [id, point] : points_) {
@@ -70,6 +100,7 @@ std::string program_core::check_integrity() const {
         if (point.slot) ++slot_holders[point.slot->value];
     }
     if (points_.size() > limits_.pages) return "more checkpoints than pages";  // B5
+    if (std::string fault = fault_of_view(pages); !fault.empty()) return fault;
     if (std::string fault = pools_[0]->check_integrity(pages, promised); !fault.empty()) return fault;
     return states_.check_integrity(slot_holders, slot_leases);
 }

@@ -1,5 +1,7 @@
 // What others may see: occupancy (exact, every answer) and the picture of points and holders (rebuilt only when one
 // of them changed; steady decoding takes private pages and leaves it alone).
+#include <utility>
+
 #include "native/program/core.hpp"
 
 namespace fermata::program_detail {
@@ -39,6 +41,12 @@ std::shared_ptr<const program_view> program_core::view() {
     view_outdated_ = false;
     view_reported_ = false;
     return view_;
+}
+
+// The picture when the Scheduler hasn't seen it yet; else null.
+std::shared_ptr<const program_view> program_core::unreported_view() {
+    if (view_outdated_) view();
+    return std::exchange(view_reported_, true) ? nullptr : view_;
 }
 
 void program_core::set_gauges() const {

@@ -67,6 +67,7 @@ public:
             notice.binds.push_back(result);
         }
         notice.room = room();
+        notice.view = view();
         notice.copies_in_flight = static_cast<std::uint32_t>(waiting_.size());
         return notice;
     }

@@ -261,6 +261,44 @@ TEST_CASE("echo puts the prompt's text first") {
     CHECK(w.said() == "abx|y|finished");
 }
 
+TEST_CASE("a prompt scored in chunks is echoed once, with all its scores, when the answer begins") {
+    world w;
+    submit s = w.request(1, "abcdef");
+    s.echo = true;
+    s.report.prompt_logprobs = true;
+    w.start(s);
+    for (int chunk = 0; chunk < 3; ++chunk) {
+        CHECK(w.said().empty());
+        choice_output out;
+        out.request = request_id(1);
+        out.row.prompt_logprobs = {-1.0f - static_cast<float>(2 * chunk), -2.0f - static_cast<float>(2 * chunk)};
+        if (chunk == 2) out.row.token = 'g';
+        w.core.on(outputs{{out}}, w.commands);
+    }
+    const frontend_commands sent = w.take();
+    REQUIRE(sent.size() == 1);
+    const auto& delta = std::get<text_delta>(std::get<send_to_client>(sent[0]).message);
+    CHECK(delta.text == "abcdefg");
+    REQUIRE(delta.prompt.size() == 6);
+    for (std::size_t i = 0; i < 6; ++i) {
+        CHECK(delta.prompt[i].token == static_cast<token_id>('a' + i));
+        CHECK(delta.prompt[i].logprob == -1.0f - static_cast<float>(i));
+    }
+}
+
+TEST_CASE("the echo of tokens that hold half characters is text: repaired, never cut in the middle") {
+    world w;
+    submit s;
+    s.request = request_id(1);
+    s.kind = prompt_kind::tokens;
+    s.prompt_tokens = token_run({'a', 0xA9, 0xC3, 0xA9, 'b', 0xC3});
+    s.echo = true;
+    s.max_tokens = 4;
+    w.start(s);
+    w.row(1, 'c');
+    CHECK(w.said() == "a\xEF\xBF\xBD\xC3\xA9" "bc|");
+}
+
 TEST_CASE("a drained core takes nothing new and finishes what it has") {
     world w;
     w.start(w.request(1, "a"));

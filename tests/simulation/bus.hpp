@@ -18,16 +18,17 @@
 #include <variant>
 #include <vector>
 
+#include "actors/cores/frontend.hpp"
 #include "actors/cores/scheduler.hpp"
 #include "messages/all.hpp"
 
 namespace fermata::simulation {
 
-enum class peer : std::uint8_t { client, frontend, scheduler, resources, program, transfer, copier, node };
+enum class peer : std::uint8_t { client, frontend, scheduler, resources, program, transfer, copier, node, preparer };
 
 constexpr const char* name_of(peer who) {
     constexpr const char* names[] = {"client",  "frontend", "scheduler", "resources",
-                                     "program", "transfer", "copier",    "node"};
+                                     "program", "transfer", "copier",    "node",     "preparer"};
     return names[static_cast<std::size_t>(who)];
 }
 
@@ -41,7 +42,8 @@ struct client_timer {
 using bus_message =
     std::variant<enqueue, enqueue_result, cancel_request, outputs, drain, drained, cycle_plan, cycle_done,
                  program_notice, choose_source, source_chosen, choose_victims, victims_chosen, checkpoint_published,
-                 checkpoint_dropped, checkpoint_adopted, copy_order, copy_done, tick, client_timer>;
+                 checkpoint_dropped, checkpoint_adopted, copy_order, copy_done, tick, client_timer, submit,
+                 hand_to_preparer, prepared, accepted, rejected, text_delta, finished, failed>;
 
 struct envelope {
     peer from{}, to{};

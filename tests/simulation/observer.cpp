@@ -13,8 +13,6 @@ std::string name(const observer::key& k) { return "request " + std::to_string(k.
 
 }  // namespace
 
-void observer::announce(const enqueue& request) { announced_[request.request.value] = request; }
-
 choice_record* observer::of(ticket who) {
     const auto it = tickets_.find(who);
     return it == tickets_.end() ? nullptr : &choices.at(it->second);
@@ -24,6 +22,7 @@ void observer::on_send(const envelope& m) {
     fold(static_cast<std::uint64_t>(m.due));
     fold(static_cast<std::uint64_t>(m.from) * 64 + static_cast<std::uint64_t>(m.to) * 8 + m.message.index());
     on_question(m);
+    if (const auto* request = std::get_if<enqueue>(&m.message)) announced_[request->request.value] = *request;
     if (const auto* plan = std::get_if<cycle_plan>(&m.message)) on_plan(*plan);
     if (const auto* result = std::get_if<enqueue_result>(&m.message)) {
         const auto found = announced_.find(result->request.value);
@@ -34,12 +33,50 @@ void observer::on_send(const envelope& m) {
                 choice_record& c = choices[{result->request.value, i}];
                 c.spec = found->second.choices[i];
                 c.accepted_at = node_.now();
+                c.deadline = found->second.deadline;
                 arrival.push_back({result->request.value, i});
             }
         announced_.erase(found);
     }
     if (const auto* rows = std::get_if<outputs>(&m.message)) on_outputs(*rows);
-    if (std::holds_alternative<copy_order>(m.message) && m.to == peer::transfer) ++copies;
+    if (const auto* order = std::get_if<copy_order>(&m.message); order && m.to == peer::transfer) on_copy(*order);
+    if (const auto* done = std::get_if<cycle_done>(&m.message)) check_view(done->view.get());
+    if (const auto* notice = std::get_if<program_notice>(&m.message)) check_view(notice->view.get());
+}
+
+// A page that a copy under way reads isn't written, one that it writes is touched by no other.
+void observer::on_copy(const copy_order& order) {
+    ++copies;
+    for (const auto& [id, other] : copies_running_)
+        for (const page_copy& mine : order.pages)
+            for (const page_copy& theirs : other.pages)
+                require(mine.pool != theirs.pool ||
+                            (mine.to != theirs.to && mine.to != theirs.from && mine.from != theirs.to),
+                        "N4: two copies under way meet in a page");
+    copies_running_[order.copy] = order;
+}
+
+// Pages that copies read count as held by others, and none that they write is part of a point.
+void observer::check_view(const program_view* view) const {
+    if (!view) return;
+    for (const point_view& point : view->points)
+        for (std::size_t i = 0; i < point.pages.size(); ++i) {
+            std::uint32_t readers = 0;
+            for (const auto& [id, order] : copies_running_)
+                for (const page_copy& each : order.pages) {
+                    readers += each.from == point.pages[i];
+                    require(each.to != point.pages[i], "N2: a page still being written is offered as context");
+                }
+            require(point.other_holders[i] >= readers, "N4: a page with a reader is shown as free to go");
+        }
+}
+
+void observer::learn(const bus_message& message) {
+    if (const auto* a = std::get_if<checkpoint_published>(&message)) worth_[a->checkpoint] = {heirs_.contains(a->from), ++heard_};
+    if (const auto* b = std::get_if<checkpoint_adopted>(&message)) {
+        if (const auto it = worth_.find(b->checkpoint); it != worth_.end()) it->second = {true, ++heard_};
+        heirs_.insert(b->by);
+    }
 }
 
 // One question or plan of the Scheduler at a time; ResourceManager's answers are checked against the question.
@@ -93,10 +130,29 @@ void observer::on_victims(const victims_chosen& a) const {
     const auto [pages_most, slots_most] = frees([&](checkpoint_id id) { return !in(q.keep, id); });
     require(a.enough == (pages >= q.pages && slots >= q.state_slots), "K2: enough or not?");
     require(a.enough == (pages_most >= q.pages && slots_most >= q.state_slots), "K2: more could have been offered");
+    if (!a.enough) return;
+    // K4: nothing goes that something worth less could stand in for, and nothing that isn't needed.
+    const auto worth = [&](checkpoint_id id) {
+        const auto it = worth_.find(id);
+        return it == worth_.end() ? std::pair{false, heard_ + 1} : it->second;
+    };
+    const auto enough_without = [&](checkpoint_id spared, std::optional<checkpoint_id> instead) {
+        const auto [p, s] = frees([&](checkpoint_id id) { return id == instead || (id != spared && in(a.drops, id)); });
+        return p >= q.pages && s >= q.state_slots;
+    };
+    for (const checkpoint_id gone : a.drops) {
+        require(!enough_without(gone, std::nullopt), "K6: a needless victim");
+        for (const point_view& other : q.view->points)
+            if (!in(a.drops, other.checkpoint) && !in(q.keep, other.checkpoint) && worth(other.checkpoint) < worth(gone))
+                require(!enough_without(gone, other.checkpoint), "K4: something worth less would have done");
+    }
 }
 
 void observer::on_deliver(const envelope& m) {
     if (m.to == peer::scheduler && (std::holds_alternative<cycle_done>(m.message) || m.from == peer::resources)) --exchanges_;
+    if (m.to == peer::resources) learn(m.message);
+    if (const auto* copied = std::get_if<copy_done>(&m.message); copied && m.to == peer::program)
+        copies_running_.erase(copied->copy);
     if (const auto* done = std::get_if<cycle_done>(&m.message)) on_done(*done);
     if (const auto* notice = std::get_if<program_notice>(&m.message)) {
         for (const bind_result& each : notice->binds) {
@@ -105,7 +161,10 @@ void observer::on_deliver(const envelope& m) {
             stale += each.outcome == bind_outcome::stale;
             choice_record* c = of(each.who);
             if (!c) continue;
-            if (each.outcome == bind_outcome::stale) c->bound = c->ran;
+            if (each.outcome == bind_outcome::stale) {
+                c->bound = c->ran;
+                if (recovering_ == each.who) recovering_.reset(), paused_.insert(each.who);
+            }
             c->running = each.outcome == bind_outcome::bound;
             c->frontier = each.position.value;
             c->plans_without = 0;
@@ -116,16 +175,18 @@ void observer::on_deliver(const envelope& m) {
 void observer::on_plan(const cycle_plan& plan) {
     ++cycles;
     fold(plan.cycle.value);
-    std::uint64_t tokens = plan.decodes.size();
-    for (const auto& each : plan.prefills) tokens += each.tokens_max.value, fold(each.who.value), fold(each.tokens_max.value);
-    require(tokens <= scenario_.node.device.batch_tokens, "D5: more tokens than batch_tokens in a unit");
+    for (const auto& each : plan.prefills) fold(each.who.value), fold(each.tokens_max.value);
     for (const ticket who : plan.decodes) fold(who.value);
     drops += plan.drops.size();
-    check_fairness(plan);
+    plan_ = plan;
+    ready_.clear();
+    for (const auto& [who, k] : tickets_)
+        if (const choice_record& c = choices.at(k); !c.ended && c.running) ready_.push_back(who);
     for (const auto& each : plan.drops) fold(each.value);
     for (const ticket who : plan.pauses) {
         fold(who.value);
         require(!copying_.contains(who), "M2: a row that waits for a copy was paused");
+        require(recovering_ != who, "M2: the holder of the recovery permit was paused");
         const choice_record* c = of(who);
         require(c != nullptr, "a pause of an unknown sequence");
         bool older = false;
@@ -139,7 +200,9 @@ void observer::on_plan(const cycle_plan& plan) {
             require(drop != each.source, "K3: a source is dropped in the plan that binds it");
         if (each.spec) {
             tickets_[each.who] = {each.spec->request.value, each.spec->choice};
-            choices.at(tickets_[each.who]).who = each.who;
+            choice_record& c = choices.at(tickets_[each.who]);
+            c.who = each.who;
+            require(node_.now() <= c.accepted_at + scenario_.node.scheduling.pending_timeout, "a bind after pending-timeout");
             continue;
         }
         require(!resumes, "M5: two resumes in one cycle");
@@ -161,25 +224,52 @@ void observer::on_done(const cycle_done& done) {
         paused_.insert(each.who);
         if (choice_record* c = of(each.who)) c->running = false;
     }
+    for (const ticket who : plan_.cancels)
+        if (recovering_ == who) recovering_.reset();
     for (const bind_result& each : done.binds) {
         require(each.outcome != bind_outcome::refused, "Program refused a bind: " + each.text);
         stale += each.outcome == bind_outcome::stale;
         if (each.outcome == bind_outcome::copying) copying_.insert(each.who);
         if (each.outcome == bind_outcome::bound || each.outcome == bind_outcome::copying) on_bound(each);
     }
-    for (const row_result& each : done.rows) on_row(each);
+    check_unit(done);
+    for (const row_result& each : done.rows) {
+        on_row(each);
+        const bool moved = each.computed > each.replayed || each.token != no_token || each.finish != finish_reason::none;
+        if (moved && recovering_ == each.who) recovering_.reset();
+    }
+}
+
+// What the unit of this plan did, before its rows are booked. A unit that somebody's stop flag ended commits nothing
+// and costs nobody a turn.
+void observer::check_unit(const cycle_done& done) {
+    std::uint64_t tokens = 0;
+    for (const row_result& each : done.rows) tokens += each.computed.value;
+    require(tokens <= scenario_.node.device.batch_tokens, "D5: more tokens than batch_tokens in a unit");
+    const auto could_run = [&](ticket who) {
+        const choice_record* c = of(who);
+        return c && !c->ended && c->running && !c->short_now;
+    };
+    const bool some = std::any_of(plan_.decodes.begin(), plan_.decodes.end(), could_run) ||
+                      std::any_of(plan_.prefills.begin(), plan_.prefills.end(),
+                                  [&](const prefill_order& each) { return could_run(each.who); });
+    if (some && done.rows.empty())
+        return require(stops_raised > units_abandoned++, "a unit committed nothing, and nobody stopped it");
+    check_fairness(done);
 }
 
 // Every row that holds a token is in every unit, and no prefill waits for more than one chunk of each other lane.
-void observer::check_fairness(const cycle_plan& plan) {
-    std::set<ticket> served(plan.decodes.begin(), plan.decodes.end());
-    for (const auto& each : plan.prefills) served.insert(each.who);
-    served.insert(plan.pauses.begin(), plan.pauses.end());
-    served.insert(plan.cancels.begin(), plan.cancels.end());
-    for (const auto& [who, k] : tickets_) {
+// One that Program told to be short waits for room, not for its turn.
+void observer::check_fairness(const cycle_done& done) {
+    std::set<ticket> served(plan_.pauses.begin(), plan_.pauses.end());
+    served.insert(plan_.cancels.begin(), plan_.cancels.end());
+    for (const row_result& each : done.rows) served.insert(each.who);
+    for (const ticket who : ready_) {
+        const key& k = tickets_.at(who);
         choice_record& c = choices.at(k);
-        if (c.ended || !c.running || c.waits_short) continue;
-        c.plans_without = served.contains(who) ? 0 : c.plans_without + 1;
+        if (c.ended || !c.running) continue;
+        if (served.contains(who)) c.plans_without = 0;
+        else if (!c.waits_short) ++c.plans_without;
         const bool decodes = !c.got.tokens.empty() && c.frontier == c.reached;
         require(c.plans_without <= (decodes ? 0 : scenario_.node.device.max_concurrency),
                 "fault 73: " + name(k) + (decodes ? " decodes and is left out of a unit" : " gets no chunk"));
@@ -188,7 +278,10 @@ void observer::check_fairness(const cycle_plan& plan) {
 
 void observer::on_bound(const bind_result& bind) {
     const ticket who = bind.who;
-    paused_.erase(who);
+    if (paused_.erase(who) > 0) {
+        require(!recovering_, "M5: two recovery permits");
+        recovering_ = who;
+    }
     choice_record* c = of(who);
     require(c != nullptr, "an unknown sequence was bound");
     c->running = bind.outcome == bind_outcome::bound;
@@ -248,6 +341,10 @@ void observer::on_outputs(const outputs& rows) {
 void observer::end(choice_record& c, const choice_output& row) {
     c.ended = true;
     c.ended_at = node_.now();
+    const client_habits& h = scenario_.habits;
+    require(c.deadline == 0 || c.ended_at <= std::max(c.deadline, c.accepted_at), "it ended after its deadline: " + name({row.request.value, row.choice}));
+    require(h.drain_at == 0 || c.accepted_at > h.drain_at || c.ended_at <= h.drain_at + h.drain_grace,
+            "it outlived the grace time: " + name({row.request.value, row.choice}));
     c.failure = row.failure;
     require(row.usage != nullptr, "an end without usage");
     c.usage = *row.usage;
@@ -269,7 +366,9 @@ void observer::end(choice_record& c, const choice_output& row) {
         case failure_kind::queue_timeout:
             require(!c.bound && node_.now() >= c.accepted_at + o.pending_timeout, "a queue timeout too early: " + text);
             break;
-        case failure_kind::deadline: break;
+        case failure_kind::deadline:
+            require(c.deadline != 0 && node_.now() >= c.deadline, "a deadline too early: " + text);
+            break;
         case failure_kind::shutting_down:
             require(scenario_.habits.drain_at != 0 && node_.now() >= scenario_.habits.drain_at, "shut down early: " + text);
             break;

@@ -1,7 +1,7 @@
 // Watches the bus and holds the node to rules that can be seen from outside: bounded bypass (E1), batch size (D5),
-// who is paused and who resumes (M2, M4), nobody left out of a unit (fault 73), one exchange at a
-// time (D6), what ResourceManager answers (A4, K2, K3), exactly one end a choice (O1), usage and counters (O2). It keeps books of
-// its own and shares no code with what it checks. Throws `broken_node`.
+// who is paused and who resumes (M2, M4), nobody left out of a unit (fault 73), one exchange at a time (D6), what
+// ResourceManager answers (A4, K2, K3, K4), pages that copies read or write (N4), exactly one end a choice and in time
+// (O1), usage and counters (O2). It keeps books of its own and shares no code with what it checks. Throws `broken_node`.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct choice_record {
     answer got;
     failure_kind failure = failure_kind::none;
     sequence_usage usage;
-    time_ns accepted_at = 0, ended_at = 0;
+    time_ns accepted_at = 0, ended_at = 0, deadline = 0;
 };
 
 class observer {
@@ -41,7 +41,6 @@ public:
 
     observer(const scenario& what, const wired_node& node) : scenario_(what), node_(node) {}
 
-    void announce(const enqueue& request);      // before it is sent
     void on_send(const envelope& m);            // every message, when sent
     void on_deliver(const envelope& m);         // and before it is handled
     void at_rest(const telemetry& numbers, const scheduler::figures& figures) const;
@@ -50,15 +49,20 @@ public:
     std::vector<key> arrival;                   // in ticket order
     std::uint64_t digest = 0xcbf29ce484222325ull;
     std::uint64_t pauses = 0, bypasses = 0, reuses = 0, copies = 0, stale = 0, cycles = 0, drops = 0, rejected = 0;
+    std::uint64_t stops_raised = 0, units_abandoned = 0;  // the first is told by whoever raises the flag
 
 private:
     void on_question(const envelope& m);
     void on_source(const source_chosen& answer) const;
     void on_victims(const victims_chosen& answer) const;
+    void on_copy(const copy_order& order);
+    void check_view(const program_view* view) const;
+    void learn(const bus_message& message);
     void on_plan(const cycle_plan& plan);
     void on_done(const cycle_done& done);
     void on_bound(const bind_result& bind);
-    void check_fairness(const cycle_plan& plan);
+    void check_unit(const cycle_done& done);
+    void check_fairness(const cycle_done& done);
     void on_row(const row_result& row);
     void on_outputs(const outputs& rows);
     void end(choice_record& choice, const choice_output& row);
@@ -74,10 +78,18 @@ private:
     std::map<ticket, key> tickets_;
     std::set<ticket> paused_, copying_;
     std::map<checkpoint_id, checkpoint_published> published_;
+    std::map<copy_id, copy_order> copies_running_;  // from submission until Program heard of the end
+    // How ResourceManager must rank: never reused before reused, then by last use, as it heard of them.
+    std::map<checkpoint_id, std::pair<bool, std::uint64_t>> worth_;
+    std::set<ticket> heirs_;
+    std::uint64_t heard_ = 0;
+    std::optional<ticket> recovering_;
     std::optional<choose_source> source_question_;
     std::optional<choose_victims> victims_question_;
+    cycle_plan plan_;            // the last one
+    std::vector<ticket> ready_;  // who could have a unit when it was sent
     int exchanges_ = 0;  // Scheduler's, under way
-    std::uint64_t total_prefill_ = 0, total_generated_ = 0, total_replayed_ = 0, total_reused_ = 0, total_prompt_ = 0;
+    std::uint64_t total_prefill_ = 0, total_generated_ = 0, total_replayed_ = 0;
 };
 
 }  // namespace fermata::simulation

@@ -88,9 +88,21 @@ void draw_habits(random_source& random, scenario& s) {
     }
 }
 
+// A stream of its own: what it draws moves nothing above.
+void draw_frontend(random_source& random, scenario& s) {
+    s.text = draw_words(random, s.vocabulary);
+    s.node.text = s.text.model;
+    s.node.device.tokens = s.text.table;
+    if (random.chance(10)) s.node.requests_max = 1 + random.upto(6);
+    client_habits& h = s.habits;
+    if (random.chance(60)) h.text_percent = static_cast<int>(random.between(0, 50));
+    if (random.chance(60)) h.chat_percent = static_cast<int>(random.between(0, 50));
+    h.wrong_percent = random.chance(50) ? 0 : 5;
+}
+
 }  // namespace
 
-scenario draw_scenario(std::uint64_t seed) {
+scenario draw_scenario(std::uint64_t seed, bool direct) {
     random_source random(seed);
     scenario s;
     s.seed = seed;
@@ -98,6 +110,8 @@ scenario draw_scenario(std::uint64_t seed) {
     draw_scheduling(random, s);
     draw_faults(random, s);
     draw_habits(random, s);
+    random_source more(seed ^ 0xF07E57'0000ull);
+    if (!direct) draw_frontend(more, s);
     return s;
 }
 
@@ -109,7 +123,7 @@ std::string scenario::describe() const {
         << d.max_context_tokens << ", lanes " << d.max_concurrency << ", extra slots " << d.device_state_slots
         << ", chunk " << d.prefill_chunk_tokens << ", batch " << d.batch_tokens << ", clients " << habits.clients
         << ", copies fail " << copy_fails_percent << " %, tau " << node.scheduling.tau_high << "/"
-        << node.scheduling.tau_low << ", cancels " << habits.cancel_percent << " %";
+        << node.scheduling.tau_low << ", cancels " << habits.cancel_percent << " %" << (node.text ? "" : ", no Frontend");
     return out.str();
 }
 

@@ -7,6 +7,7 @@
 
 #include "random.hpp"
 #include "wired_node.hpp"
+#include "words.hpp"
 
 namespace fermata::simulation {
 
@@ -24,6 +25,9 @@ struct client_habits {
     time_ns drain_at = 0;            // 0: never
     time_ns drain_grace = 0;
     int interrupt_percent = 0;       // units abandoned by the stop flag
+    // With a Frontend:
+    int text_percent = 0, chat_percent = 0;  // clients that send text or messages; the others send tokens
+    int wrong_percent = 0;                   // requests that can't be served
 };
 
 struct scenario {
@@ -31,6 +35,7 @@ struct scenario {
     node_options node;
     client_habits habits;
     std::vector<std::vector<token_id>> shared_prefixes;
+    words text;  // with a Frontend
     int copy_fails_percent = 0;
     time_ns copy_time_max = 200'000;
     time_ns hop_max = 20'000;
@@ -40,6 +45,7 @@ struct scenario {
     std::string describe() const;
 };
 
-scenario draw_scenario(std::uint64_t seed);
+// `direct`: without a Frontend; the clients speak to the Scheduler in its place.
+scenario draw_scenario(std::uint64_t seed, bool direct);
 
 }  // namespace fermata::simulation

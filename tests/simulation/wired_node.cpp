@@ -25,6 +25,11 @@ wired_node::wired_node(const node_options& options, node_timing timing, bus& tra
     remembering.tail_copy_tokens_min = options.tail_copy_tokens_min;
     resources_ = std::make_unique<resource_manager>(remembering);
     engine_ = program_->copies();
+    if (!options.text) return;
+    text_ = options.text;
+    limits_.max_context_tokens = device.max_context_tokens;
+    limits_.vocabulary = options.model.vocabulary;
+    frontend_ = std::make_unique<frontend_core>(frontend_options{options.requests_max, 1}, text_, numbers_);
 }
 
 void wired_node::send(peer from, peer to, bus_message message, time_ns extra) {
@@ -107,8 +112,41 @@ void wired_node::check() {
     if (!fault.empty()) throw broken_node("integrity: " + fault);
 }
 
+// False when there is no Frontend here.
+bool wired_node::to_frontend(const envelope& m) {
+    if (!frontend_) return false;
+    frontend_commands out;
+    if (const auto* a = std::get_if<submit>(&m.message)) frontend_->on(*a, out);
+    else if (const auto* b = std::get_if<prepared>(&m.message)) frontend_->on(*b, out);
+    else if (const auto* c = std::get_if<enqueue_result>(&m.message)) frontend_->on(*c, out);
+    else if (const auto* d = std::get_if<outputs>(&m.message)) frontend_->on(*d, out);
+    else if (const auto* e = std::get_if<cancel_request>(&m.message)) frontend_->on(*e, out);
+    else if (std::holds_alternative<drain>(m.message)) frontend_->drain();
+    else throw std::logic_error("the Frontend doesn't take this message");
+    carry_out(out);
+    return true;
+}
+
+void wired_node::carry_out(frontend_commands& commands) {
+    for (auto& command : commands) {
+        if (auto* work = std::get_if<hand_to_preparer>(&command))
+            bus_.set_timer(peer::preparer, std::move(*work), now_ + timing_.preparing());
+        else if (auto* order = std::get_if<send_to_scheduler>(&command))
+            std::visit([&](auto& each) { send(peer::frontend, peer::scheduler, std::move(each)); }, order->message);
+        else
+            std::visit([&](auto& each) { send(peer::frontend, peer::client, std::move(each)); },
+                       std::get<send_to_client>(command).message);
+    }
+}
+
 bool wired_node::handle(const envelope& m) {
     switch (m.to) {
+        case peer::frontend: return to_frontend(m);
+        case peer::preparer: {
+            const auto& work = std::get<hand_to_preparer>(m.message);
+            send(peer::preparer, peer::frontend, prepare(*work.request, *text_, limits_, work.drawn_seed, now_));
+            return true;
+        }
         case peer::scheduler:
             std::visit(
                 [&](const auto& each) {

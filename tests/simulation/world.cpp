@@ -19,9 +19,13 @@ constexpr std::uint64_t events_max = 400'000;
 class world {
 public:
     world(std::uint64_t seed, const run_options& options)
-        : options_(options), scenario_(draw_scenario(seed)), random_(seed ^ 0x71'3E5ull),
-          node_(scenario_.node, timing(), bus_), watch_(scenario_, node_), clients_(scenario_, bus_, watch_) {
-        bus_.watch = [this](const envelope& m) { watch_.on_send(m); };
+        : options_(options), scenario_(draw_scenario(seed, options.direct)), random_(seed ^ 0x71'3E5ull),
+          node_(scenario_.node, timing(), bus_), watch_(scenario_, node_), told_(scenario_),
+          clients_(scenario_, bus_, told_) {
+        bus_.watch = [this](const envelope& m) {
+            watch_.on_send(m);
+            told_.on_send(m);
+        };
     }
 
     outcome run() {
@@ -44,7 +48,8 @@ private:
         node_timing t;
         t.hop = [this](peer, peer) { return random_.between(1, scenario_.hop_max); };
         t.unit = [this](const cycle_plan& plan) {
-            if (random_.chance(scenario_.habits.interrupt_percent)) node_.device().stop_flag() = true;
+            if (random_.chance(scenario_.habits.interrupt_percent) && !node_.device().stop_flag().exchange(true))
+                ++watch_.stops_raised;
             std::int64_t tokens = static_cast<std::int64_t>(plan.decodes.size());
             for (const auto& each : plan.prefills) tokens += each.tokens_max.value;
             return random_.between(1'000, scenario_.unit_time_max) + tokens * 1'000;
@@ -53,6 +58,7 @@ private:
             return random_.chance(10) ? 6 * scenario_.copy_time_max : random_.between(1, scenario_.copy_time_max);
         };
         t.copy_fails = [this](const copy_order&) { return random_.chance(scenario_.copy_fails_percent); };
+        t.preparing = [this] { return random_.between(1, random_.chance(20) ? scenario_.unit_time_max : scenario_.hop_max); };
         t.copies_late = [this](const copy_order&) { return random_.chance(70); };
         return t;
     }
@@ -61,6 +67,7 @@ private:
         clients_.start();
         if (scenario_.habits.drain_at != 0) {
             const time_ns at = scenario_.habits.drain_at;
+            if (scenario_.node.text) bus_.send(peer::node, peer::frontend, drain{}, at);
             bus_.send(peer::node, peer::scheduler, drain{at + scenario_.habits.drain_grace}, at);
         }
         while (auto m = bus_.take_earliest([this](peer who) { return node_.busy_until(who); })) {
@@ -69,6 +76,7 @@ private:
             node_.set_time(now_);
             if (options_.verbose) show(*m);
             watch_.on_deliver(*m);
+            told_.on_deliver(*m);
             if (node_.handle(*m)) continue;
             std::visit(
                 [&](const auto& each) {
@@ -81,6 +89,8 @@ private:
 
     void at_rest() {
         watch_.at_rest(node_.numbers(), node_.scheduling().look());
+        told_.at_rest(watch_);
+        if (node_.clerk() && node_.clerk()->requests() > 0) throw broken_node("the Frontend still holds requests");
         if (!node_.scheduling().quiet()) throw broken_node("the Scheduler is not quiet at rest");
         if (drained_ != (scenario_.habits.drain_at != 0 ? 1 : 0)) throw broken_node("drained was not told exactly once");
         if (node_.copying().queued() + node_.copying().running() > 0) throw broken_node("Transfer still holds copies");
@@ -119,6 +129,8 @@ private:
             [&](const auto& each) {
                 using type = std::decay_t<decltype(each)>;
                 if constexpr (std::is_same_v<type, tick> || std::is_same_v<type, client_timer>) std::printf("timer\n");
+                else if constexpr (std::is_same_v<type, hand_to_preparer>)
+                    std::printf("prepare request %llu\n", static_cast<unsigned long long>(each.request->request.value));
                 else std::printf("%s\n", wire::print(each).c_str());
             },
             m.message);
@@ -135,7 +147,8 @@ private:
             r.failures += c.failure != failure_kind::none;
         }
         r.pauses = watch_.pauses, r.bypasses = watch_.bypasses, r.reuses = watch_.reuses, r.copies = watch_.copies;
-        r.stale = watch_.stale, r.cycles = watch_.cycles, r.drops = watch_.drops, r.rejected = watch_.rejected;
+        r.stale = watch_.stale, r.cycles = watch_.cycles, r.drops = watch_.drops, r.rejected = watch_.rejected + told_.refused;
+        r.deltas = told_.deltas;
     }
 
     run_options options_;
@@ -144,6 +157,7 @@ private:
     bus bus_;
     wired_node node_;
     observer watch_;
+    delivery told_;
     clients clients_;
     time_ns now_ = 0;
     int drained_ = 0;
