@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "actors/cores/sequence.hpp"
+#include "messages/paging.hpp"
 
 namespace fermata::scheduling {
 
@@ -11,7 +11,7 @@ namespace {
 std::uint32_t pages_of(const prefill_demand& row, std::uint32_t tokens, std::uint32_t page_tokens) {
     if (row.permitted) return 0;
     if (row.pages_reported > 0) return row.pages_reported;
-    return pages_for(row.frontier + token_pos(tokens), page_tokens) - pages_for(row.frontier, page_tokens);
+    return pages_for(row.frontier.value + tokens, page_tokens) - pages_for(row.frontier.value, page_tokens);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 namespace fermata {
 
-
 namespace {
 
 constexpr std::int64_t room_unknown = 1ll << 40;  // pages: before Program's first answer nothing is doubted
