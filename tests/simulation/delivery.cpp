@@ -78,6 +78,7 @@ void delivery::on_send(const envelope& m) {
 }
 
 void delivery::on_deliver(const envelope& m) {
+    scheduler_closed_ |= m.to == peer::scheduler && std::holds_alternative<drain>(m.message);
     if (m.to != peer::frontend) return;
     closed_ |= std::holds_alternative<drain>(m.message);
     if (const auto* cancel = std::get_if<cancel_request>(&m.message))
@@ -115,8 +116,10 @@ void delivery::on_rejected(const rejected& end) {
     const std::uint16_t status = end.error.status;
     require(!end.error.message.empty(), end.request, "a rejection that says nothing");
     if (status == 400) return require(r.asked.wrong, end.request, "rejected as wrong: " + end.error.message);
-    if (status == 499) return require(r.cancelled, end.request, "rejected for a cancel that never came");
-    if (status == 503) return require(r.draining, end.request, "rejected as shutting down before the drain");
+    left_early += status == 499;
+    if (status == 499) return require(r.cancelled && !r.enqueued, end.request, "rejected for a cancel that never came");
+    if (status == 503)
+        return require(r.draining || (r.enqueued && scheduler_closed_), end.request, "rejected as shutting down before the drain");
     require(status == 429, end.request, "rejected with status " + std::to_string(status));
 }
 
@@ -153,7 +156,9 @@ void delivery::finish(request& r, const request_usage& usage, bool failed) {
     r.usage = usage;
 }
 
-void delivery::at_rest(const observer& watch) const {
+void delivery::at_rest(const observer& watch, const telemetry& numbers) const {
+    if (scenario_.node.text && numbers.requests_rejected != refused - left_early)
+        throw broken_node("requests_total: rejected ones don't add up");
     for (const auto& [id, r] : requests_) {
         require(r.over, request_id{id}, "it never heard an end");
         if (r.begun) check_answer(r, watch);

@@ -39,9 +39,9 @@ public:
     void announce(const submission& s);     // before it is sent
     void on_send(const envelope& m);        // every message, when sent
     void on_deliver(const envelope& m);     // and before it is handled
-    void at_rest(const observer& watch) const;
+    void at_rest(const observer& watch, const telemetry& numbers) const;
 
-    std::uint64_t refused = 0, deltas = 0;
+    std::uint64_t refused = 0, left_early = 0, deltas = 0;  // refused: the early leavers too
 
 private:
     struct choice {
@@ -72,7 +72,7 @@ private:
 
     const scenario& scenario_;
     std::map<std::uint64_t, request> requests_;
-    bool closed_ = false;
+    bool closed_ = false, scheduler_closed_ = false;
 };
 
 }  // namespace fermata::simulation

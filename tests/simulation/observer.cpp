@@ -380,7 +380,7 @@ void observer::end(choice_record& c, const choice_output& row) {
     }
 }
 
-void observer::at_rest(const telemetry& n, const scheduler::figures& f) const {
+void observer::at_rest(const telemetry& n, const scheduler::figures& f, std::uint64_t left_early) const {
     for (const auto& [k, c] : choices) require(c.ended, name(k) + " never ended");
     require(f.live == 0 && f.lanes_used == 0 && f.queued == 0 && f.paused == 0, "the Scheduler still holds something");
     require(f.watchdog_ends == 0, "D4: the last line of defence was needed");
@@ -392,7 +392,7 @@ void observer::at_rest(const telemetry& n, const scheduler::figures& f) const {
     require(n.generated_tokens == total_generated_, "fault 104: generated_tokens and rows disagree");
     std::set<std::uint64_t> requests;
     for (const auto& each : choices) requests.insert(each.first.first);
-    require(n.requests_stop + n.requests_length + n.requests_cancelled + n.requests_failed == requests.size(),
+    require(n.requests_stop + n.requests_length + n.requests_cancelled + n.requests_failed == requests.size() + left_early,
             "requests_total doesn't add up");
 }
 

@@ -43,7 +43,8 @@ public:
 
     void on_send(const envelope& m);            // every message, when sent
     void on_deliver(const envelope& m);         // and before it is handled
-    void at_rest(const telemetry& numbers, const scheduler::figures& figures) const;
+    // `left_early`: requests cancelled before the Scheduler knew them.
+    void at_rest(const telemetry& numbers, const scheduler::figures& figures, std::uint64_t left_early) const;
 
     std::map<key, choice_record> choices;       // accepted ones
     std::vector<key> arrival;                   // in ticket order

@@ -88,8 +88,8 @@ private:
     }
 
     void at_rest() {
-        watch_.at_rest(node_.numbers(), node_.scheduling().look());
-        told_.at_rest(watch_);
+        watch_.at_rest(node_.numbers(), node_.scheduling().look(), told_.left_early);
+        told_.at_rest(watch_, node_.numbers());
         if (node_.clerk() && node_.clerk()->requests() > 0) throw broken_node("the Frontend still holds requests");
         if (!node_.scheduling().quiet()) throw broken_node("the Scheduler is not quiet at rest");
         if (drained_ != (scenario_.habits.drain_at != 0 ? 1 : 0)) throw broken_node("drained was not told exactly once");
