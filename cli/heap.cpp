@@ -26,13 +26,15 @@ std::uint64_t anonymous_bytes() {
 
 }  // namespace
 
-// What is free in the heap includes what was given back already, so the process itself must have grown too.
+// What is free in the heap includes what was given back already: only more of it since the last trim (freed behind it), or a
+// process that grew again (used and freed once more), is worth another.
 std::uint64_t heap_keeper::look(bool at_rest) {
     const std::uint64_t limit = std::uint64_t{at_rest ? 32u : 256u} << 20;
-    if (mallinfo2().fordblks < limit) return 0;
-    const std::uint64_t before = anonymous_bytes();
-    if (resident_after_ != 0 && before < resident_after_ + limit) return 0;
+    const std::uint64_t unused = mallinfo2().fordblks, before = anonymous_bytes();
+    if (unused < limit) return 0;
+    if (resident_after_ != 0 && unused < unused_after_ + limit && before < resident_after_ + limit) return 0;
     malloc_trim(0);
+    unused_after_ = unused;
     resident_after_ = std::max<std::uint64_t>(anonymous_bytes(), 1);
     return before > resident_after_ ? before - resident_after_ : 0;
 }

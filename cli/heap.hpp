@@ -13,7 +13,8 @@ public:
     std::uint64_t look(bool at_rest);
 
 private:
-    std::uint64_t resident_after_ = 0;  // anonymous memory after the last trim
+    std::uint64_t resident_after_ = 0;  // anonymous memory after the last trim; 0: none yet
+    std::uint64_t unused_after_ = 0;    // free in the heap then, given back or not
 };
 
 }  // namespace fermata::cli

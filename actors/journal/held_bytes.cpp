@@ -7,11 +7,10 @@
 namespace fermata {
 namespace {
 
-using namespace wire;
-
 // What a member keeps beside its own place in the struct.
 template <class T>
 std::size_t beside(const T& x) {
+    using namespace wire;
     if constexpr (std::same_as<T, token_run>) {
         return x.span().size_bytes();
     } else if constexpr (std::same_as<T, std::string>) {

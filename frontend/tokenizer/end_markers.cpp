@@ -12,7 +12,7 @@ constexpr std::string_view end_markers[] = {
     "<\xEF\xBD\x9C" "end\xE2\x96\x81of\xE2\x96\x81sentence\xEF\xBD\x9C>",  // DeepSeek's, with full-width bars
 };
 
-bool has(const std::vector<token_id>& ids, token_id id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+bool is_among(token_id id, const std::vector<token_id>& ids) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
 }  // namespace
 
@@ -30,7 +30,7 @@ std::vector<token_id> ends_of_answer(std::vector<token_id> stated, const std::ve
     std::vector<token_id> ends = stated;
     for (const added_name& each : added) {
         if (!is_end_marker(each.text)) continue;
-        if (many_messages && each.text == "<|end|>" && !has(stated, each.id)) continue;
+        if (many_messages && each.text == "<|end|>" && !is_among(each.id, stated)) continue;
         ends.push_back(each.id);
     }
     return ends;
