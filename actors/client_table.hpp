@@ -21,9 +21,12 @@ public:
     guarded_sink(request_id request, std::shared_ptr<client_sink> sink) : request_(request), sink_(std::move(sink)) {}
     ~guarded_sink() override {
         if (ended_) return;
-        const auto error = error_of(failure_kind::internal, "the server restarted while the request was under way");
-        if (accepted_) sink_->on(failed{request_, error, {}});
-        else sink_->on(rejected{request_, error});
+        try {
+            const auto error = error_of(failure_kind::internal, "the server restarted while the request was under way");
+            if (accepted_) sink_->on(failed{request_, error, {}});
+            else sink_->on(rejected{request_, error});
+        } catch (...) {  // a sink that fails at its last word has nobody left to tell
+        }
     }
     guarded_sink(const guarded_sink&) = delete;
     guarded_sink& operator=(const guarded_sink&) = delete;
@@ -48,9 +51,12 @@ std::function<void(Answer)> answered_once(std::function<void(Answer)> done) {
         bool used = false;
         ~guard() {
             if (used) return;
-            Answer none;
-            none.error = error_of(failure_kind::internal, "the server restarted while the request was under way");
-            done(std::move(none));
+            try {
+                Answer none;
+                none.error = error_of(failure_kind::internal, "the server restarted while the request was under way");
+                done(std::move(none));
+            } catch (...) {  // as above
+            }
         }
     };
     auto once = std::make_shared<guard>();
@@ -67,14 +73,16 @@ public:
         std::shared_ptr<client_sink> sink;  // in process
         client_actor actor;                 // or an actor,
         request_id own{};                   // which calls the request this
+        bool was_accepted = false;
     };
 
     void add(request_id id, std::shared_ptr<client_sink> sink) { clients_[id].sink = std::move(sink); }
     // False: this actor has a request of that name already.
     bool add(request_id id, const client_actor& actor, request_id own) {
-        if (!names_.try_emplace({actor.address(), own}, id).second) return false;
         clients_[id] = {nullptr, actor, own};
-        return true;
+        if (names_.try_emplace({actor.address(), own}, id).second) return true;
+        clients_.erase(id);
+        return false;
     }
     client* find(request_id id) {
         auto found = clients_.find(id);

@@ -1,22 +1,19 @@
 // Frontend as an actor: the clients on one side, preparers and Scheduler on the other. The core decides what is said;
 // this shell knows to whom.
+//
+// No exception of one request, whatever throws it (a sink, memory that is not there), leaves a handler: it would end the
+// Frontend and every other request with it. The request is given up instead.
 #include <atomic>
 #include <set>
 
 #include "actors/client_table.hpp"
+#include "actors/preparer_loads.hpp"
 #include "actors/spawn.hpp"
+#include "frontend/client_errors.hpp"
+#include "frontend/planning/request_bytes.hpp"
 
 namespace fermata {
 namespace {
-
-client_error unavailable(const char* message) {
-    client_error error;
-    error.status = 503;
-    error.type = "server_error";
-    error.code = "unavailable";
-    error.message = message;
-    return error;
-}
 
 class frontend_shell final : public shell<frontend_inner> {
 public:
@@ -29,18 +26,22 @@ public:
             [this](const cancel_request& m, const client_actor& client) {
                 cancel(clients_.inner(client, m.request));
             },
-            [this](tokenize_text& m) { return bus::hand_on(this, next_preparer(), std::move(m)); },
-            [this](detokenize_tokens& m) { return bus::hand_on(this, next_preparer(), std::move(m)); },
-            [this](const submit_local& m) {
-                clients_.add(m.request->request, m.sink);
-                start(*m.request);
+            [this](tokenize_text& m) { return bus::hand_on(this, preparer_for(bytes_of(m)), std::move(m)); },
+            [this](detokenize_tokens& m) { return bus::hand_on(this, preparer_for(bytes_of(m)), std::move(m)); },
+            [this](submit_local& m) {
+                const request_id id = m.request->request;
+                alone(id, [&] {
+                    clients_.add(id, std::move(m.sink));
+                    start(std::move(*m.request), m.room ? std::move(*m.room) : byte_lease());
+                });
+                carry_out();
             },
             [this](const cancel_request& m) { cancel(m.request); },
-            [this](tokenize_local& m) { bus::tell(this, next_preparer(), std::move(m)); },
-            [this](detokenize_local& m) { bus::tell(this, next_preparer(), std::move(m)); },
+            [this](tokenize_local& m) { alone({}, [&] { send_to_preparer(std::move(m), bytes_of(*m.text)); }); },
+            [this](detokenize_local& m) { alone({}, [&] { send_to_preparer(std::move(m), bytes_of(m.tokens)); }); },
             [this](prepared& m) {
-                note(bus_party::preparer, m);
-                core_->on(std::move(m), commands_);
+                alone({}, [&] { note(bus_party::preparer, m); });
+                alone(m.request, [&] { core_->on(std::move(m), commands_); });
                 carry_out();
             },
             [this](const enqueue_result& m) { take_from_scheduler(m); },
@@ -67,34 +68,40 @@ private:
     static constexpr std::uint64_t actor_requests = std::uint64_t{1} << 62;
 
     void on_actor_submit(submit& request, const client_actor& client) {
-        const request_id own = request.request;
         const request_id id(actor_requests + ++actor_submits_);
+        const request_id own = request.request;
+        bool known = false;
+        if (!alone(id, [&] { admit(request, id, client, known); }) && !known)
+            alone({}, [&] { bus::tell(this, client, rejected{own, unavailable("the node could not take the request")}); });
+        carry_out();
+    }
+    void admit(submit& request, request_id id, const client_actor& client, bool& known) {
+        const request_id own = request.request;
         if (!clients_.add(id, client, own)) {
-            client_error error;
-            error.status = 400;
-            error.type = "invalid_request_error";
-            error.param = "request";
-            error.message = "request id " + std::to_string(own.value) + " of this client is in use";
+            auto error = make_error(400, {}, "request id " + std::to_string(own.value) + " of this client is in use", "request");
             bus::tell(this, client, rejected{own, std::move(error)});
             return;
         }
+        known = true;
         if (watched_.insert(client.address()).second)
             watches_.add(this, client, [this, address = client.address()](const std::string&) {
                 watched_.erase(address);
                 for (request_id each : clients_.of(address)) cancel(each);
             });
         request.request = id;
-        start(request);
+        byte_lease room(context_->requests_bytes);
+        if (!room.resize(bytes_of(request)))
+            return deliver(id, rejected{id, overloaded("the server holds as many bytes of requests as it can")});
+        start(std::move(request), std::move(room));
     }
-    void start(submit request) {
+    void start(submit&& request, byte_lease room) {
         note(bus_party::client, request);
         if (scheduler_lost_ || !peers_) {
             const request_id id = request.request;
             deliver(id, rejected{id, unavailable("the node is restarting; try again")});
             return;
         }
-        core_->on(std::move(request), commands_);
-        carry_out();
+        core_->on(std::move(request), commands_, std::move(room));
     }
     void cancel(request_id id) {
         if (id == request_id{}) return;
@@ -102,9 +109,36 @@ private:
     }
     template <message M>
     void take(bus_party from, const M& message) {
-        note(from, message);
-        core_->on(message, commands_);
+        alone({}, [&] { note(from, message); });
+        alone({}, [&] { core_->on(message, commands_); });
         carry_out();
+    }
+
+    // False: `work` threw. Whose request it was is given up: its client hears an end, the Scheduler a cancel.
+    template <class Work>
+    bool alone(request_id id, Work&& work) noexcept {
+        try {
+            work();
+            return true;
+        } catch (...) {
+        }
+        try {
+            if (id != request_id{}) give_up(id);
+        } catch (...) {  // its guard, or the Scheduler's own timeouts, are what is left
+        }
+        return false;
+    }
+    void give_up(request_id id) {
+        core_->forget(id, commands_);
+        auto* client = clients_.find(id);
+        if (client == nullptr) return;
+        // A sink hears it from its guard.
+        const auto [sink, actor, own, was_accepted] = *client;
+        clients_.remove(id);
+        if (!actor) return;
+        auto error = unavailable("the node could not go on with the request");
+        if (was_accepted) bus::tell(this, actor, failed{own, std::move(error), {}});
+        else bus::tell(this, actor, rejected{own, std::move(error)});
     }
     // What a Scheduler said that is gone since is void: its requests have ended here.
     template <message M>
@@ -115,6 +149,7 @@ private:
     void on_meet(const meet& m) {
         if (m.life && context_->journal) context_->journal->begin_life(*m.life);
         peers_ = m.peers;
+        loads_ = preparer_loads(peers_->preparers.size());
         scheduler_lost_ = false;
     }
     void on_loss(const lose_scheduler& m) {
@@ -122,11 +157,29 @@ private:
         core_->fail_all(m.error, commands_);
         carry_out();
     }
+    // A command that can't be carried out adds some that end its request; so the list may grow meanwhile.
     void carry_out() {
-        for (auto& command : commands_) std::visit([&](auto& each) { put(each); }, command);
+        for (std::size_t i = 0; i < commands_.size(); ++i) {
+            const request_id id = std::visit([](const auto& each) { return request_of(each); }, commands_[i]);
+            alone(id, [&] { std::visit([&](auto& each) { put(each); }, commands_[i]); });
+        }
         commands_.clear();
     }
-    void put(hand_to_preparer& command) { bus::tell(this, next_preparer(), prepare_job{std::move(command)}); }
+    static request_id request_of(const hand_to_preparer& command) { return command.request->request; }
+    static request_id request_of(const send_to_client& command) { return command.request; }
+    static request_id request_of(const send_to_scheduler& command) {
+        return std::visit([](const auto& each) { return each.request; }, command.message);
+    }
+    void put(hand_to_preparer& command) {
+        const auto bytes = bytes_of(*command.request);
+        send_to_preparer(prepare_job{std::move(command), nullptr}, bytes);
+    }
+    template <class Job>
+    void send_to_preparer(Job job, std::uint64_t bytes) {
+        const std::size_t whom = loads_.pick(bytes);
+        job.load = loads_.ticket(whom, bytes);
+        bus::tell(this, peers_->preparers[whom], std::move(job));
+    }
     void put(send_to_scheduler& command) {
         if (scheduler_lost_) return;
         std::visit([&](auto& each) { bus::tell(this, peers_->scheduler, std::move(each)); }, command.message);
@@ -138,6 +191,7 @@ private:
     void deliver(request_id id, M message) {
         auto* client = clients_.find(id);
         if (client == nullptr) return;
+        if constexpr (std::same_as<M, accepted>) client->was_accepted = true;
         if (client->sink) {
             client->sink->on(message);
         } else {
@@ -147,7 +201,7 @@ private:
         constexpr bool last = std::same_as<M, rejected> || std::same_as<M, finished> || std::same_as<M, failed>;
         if (last) clients_.remove(id);
     }
-    const preparer_actor& next_preparer() { return peers_->preparers[turn_++ % peers_->preparers.size()]; }
+    const preparer_actor& preparer_for(std::uint64_t bytes) { return peers_->preparers[loads_.pick(bytes)]; }
 
     std::shared_ptr<frontend_core> core_;
     std::shared_ptr<const peer_handles> peers_;
@@ -155,7 +209,7 @@ private:
     client_table clients_;
     bus::watches watches_;
     std::set<caf::actor_addr> watched_;
-    std::size_t turn_ = 0;
+    preparer_loads loads_;
     std::uint64_t actor_submits_ = 0;
     bool scheduler_lost_ = false;
 };

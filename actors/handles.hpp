@@ -28,19 +28,25 @@ struct meet {  // who the others are; sent once after all are spawned, and again
 };
 struct halt {};  // leave, after what is in the mailbox before it
 struct submit_local {
-    std::shared_ptr<const submit> request;
+    std::shared_ptr<submit> request;  // the Frontend moves it out: a prompt may be large
     std::shared_ptr<client_sink> sink;
+    std::shared_ptr<byte_lease> room;
 };
 struct prepare_job {
     hand_to_preparer work;
+    std::shared_ptr<const void> load;  // counts for its preparer while it lives
 };
 struct tokenize_local {
     std::shared_ptr<const tokenize_text> text;
     std::function<void(tokenized)> done;
+    std::shared_ptr<byte_lease> room;
+    std::shared_ptr<const void> load;
 };
 struct detokenize_local {
     detokenize_tokens tokens;
     std::function<void(detokenized)> done;
+    std::shared_ptr<byte_lease> room;
+    std::shared_ptr<const void> load;
 };
 struct lose_scheduler {  // the Scheduler is gone: end every request with this error, refuse new ones until `meet`
     client_error error;

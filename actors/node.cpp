@@ -11,6 +11,8 @@
 #include "actors/client_table.hpp"
 #include "actors/node_impl.hpp"
 #include "actors/spawn.hpp"
+#include "frontend/client_errors.hpp"
+#include "frontend/planning/request_bytes.hpp"
 #include "messages/wire/schema.hpp"
 
 namespace fermata {
@@ -21,14 +23,7 @@ time_ns monotonic_ns() {
         .count();
 }
 
-client_error not_available(const std::string& message) {
-    client_error error;
-    error.status = 503;
-    error.type = "server_error";
-    error.code = "unavailable";
-    error.message = message;
-    return error;
-}
+client_error too_much() { return overloaded("the server holds as many bytes of requests as it can"); }
 
 // What the warm-up counted is no request's.
 void forget_counts(telemetry& n) {
@@ -157,6 +152,7 @@ node::node(node_options options, caf::actor_system* embedded) : impl_(std::make_
     state.context = std::make_shared<node_context>();
     state.context->clock = state.options.clock ? state.options.clock : monotonic_ns;
     state.context->numbers = std::make_shared<telemetry>();
+    state.context->requests_bytes = std::make_shared<byte_budget>(state.options.frontend.requests_bytes_max);
     impl_->early_card.id = state.options.model_id;
     impl_->early_card.root = state.options.model_root;
 }
@@ -236,11 +232,16 @@ void node::submit_request(submit request, std::shared_ptr<client_sink> sink) {
     if (!frontend) {
         impl_->state->context->numbers->requests_rejected.fetch_add(1, std::memory_order_relaxed);
         const auto report = health();
-        sink->on(rejected{id, not_available(report.reason.empty() ? "the node is not running" : report.reason)});
+        sink->on(rejected{id, unavailable(report.reason.empty() ? "the node is not running" : report.reason)});
         return;
     }
-    bus::tell_from_outside(frontend, submit_local{std::make_shared<const submit>(std::move(request)),
-                                                  std::make_shared<guarded_sink>(id, std::move(sink))});
+    auto room = impl_->room_for(bytes_of(request));
+    if (!room) {
+        impl_->state->context->numbers->requests_rejected.fetch_add(1, std::memory_order_relaxed);
+        return sink->on(rejected{id, too_much()});
+    }
+    bus::tell_from_outside(frontend, submit_local{std::make_shared<submit>(std::move(request)),
+                                                  std::make_shared<guarded_sink>(id, std::move(sink)), std::move(room)});
 }
 
 void node::cancel(request_id request) {
@@ -251,21 +252,26 @@ void node::tokenize(tokenize_text text, std::function<void(tokenized)> done) {
     auto frontend = impl_->state->frontend();
     if (!frontend) {
         tokenized none;
-        none.error = not_available("the node is not running");
+        none.error = unavailable("the node is not running");
         return done(std::move(none));
     }
-    bus::tell_from_outside(
-        frontend, tokenize_local{std::make_shared<const tokenize_text>(std::move(text)), answered_once(std::move(done))});
+    auto room = impl_->room_for(bytes_of(text));
+    if (!room) return done(tokenized{{}, too_much()});
+    bus::tell_from_outside(frontend, tokenize_local{std::make_shared<const tokenize_text>(std::move(text)),
+                                                    answered_once(std::move(done)), std::move(room), nullptr});
 }
 
 void node::detokenize(detokenize_tokens tokens, std::function<void(detokenized)> done) {
     auto frontend = impl_->state->frontend();
     if (!frontend) {
         detokenized none;
-        none.error = not_available("the node is not running");
+        none.error = unavailable("the node is not running");
         return done(std::move(none));
     }
-    bus::tell_from_outside(frontend, detokenize_local{std::move(tokens), answered_once(std::move(done))});
+    auto room = impl_->room_for(bytes_of(tokens));
+    if (!room) return done(detokenized{{}, too_much()});
+    bus::tell_from_outside(
+        frontend, detokenize_local{std::move(tokens), answered_once(std::move(done)), std::move(room), nullptr});
 }
 
 const model_card& node::model() const { return impl_->started ? impl_->state->card : impl_->early_card; }

@@ -43,6 +43,7 @@ struct node_options {
     std::uint32_t workers = 0;       // of an actor system of its own; 0: enough (at least 4)
     std::uint32_t preparers = 2;     // prompts rendered and tokenised at once
     std::uint32_t restarts_max = 8;  // of the core actors; then the node stays broken and says so
+    std::uint32_t restart_forgiven_s = 600;  // a node that ran so long has one restart more again
     std::uint32_t restart_delay_ms = 1000;  // between tries to build a Program whose device failed
     std::uint32_t stall_limit_s = 60;  // work is there, nothing was committed for so long: /health is 503 (fault 88)
     bool warm_up = true;             // run one small request through the device before the node is ready

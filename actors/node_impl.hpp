@@ -24,6 +24,12 @@ struct node::impl {
     std::mutex stop_mutex;
     bool stop_called = false;
     stop_report report;
+
+    // Null: all requests together would keep more than they may.
+    std::shared_ptr<byte_lease> room_for(std::uint64_t bytes) const {
+        auto room = std::make_shared<byte_lease>(state->context->requests_bytes);
+        return room->resize(bytes) ? room : nullptr;
+    }
 };
 
 }  // namespace fermata

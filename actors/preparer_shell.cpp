@@ -15,8 +15,8 @@ public:
             [this](const prepare_job& job) { on_job(job); },
             [this](const tokenize_text& text) { return tokenize_one(text); },
             [this](const detokenize_tokens& tokens) { return detokenize_one(tokens); },
-            [this](const tokenize_local& m) { m.done(tokenize_one(*m.text)); },
-            [this](const detokenize_local& m) { m.done(detokenize_one(m.tokens)); },
+            [this](const tokenize_local& m) { answer(m, [&] { return tokenize_one(*m.text); }); },
+            [this](const detokenize_local& m) { answer(m, [&] { return detokenize_one(m.tokens); }); },
             [this](const meet& m) { peers_ = m.peers; },
             [this](const halt&) { leave(); },
         };
@@ -24,18 +24,34 @@ public:
     void on_exit() override { peers_.reset(); }
 
 private:
+    // A request must not take its preparer with it, whatever is thrown.
     void on_job(const prepare_job& job) {
-        const submit& request = *job.work.request;
         prepared result;
         try {
-            result = prepare(request, *setup_.text, setup_.limits, job.work.drawn_seed, context_->clock());
+            result = done_with(job.work);
         } catch (const std::exception& error) {
-            // A request must not take its preparer with it.
-            result = {};
-            result.request = request.request;
-            result.error = internal(error.what());
+            result = failed(job.work, error.what());
+        } catch (...) {
+            result = failed(job.work, "an exception of an unknown kind");
         }
         bus::tell(this, peers_->frontend, std::move(result));
+    }
+    prepared done_with(const hand_to_preparer& work) {
+        if (work.given_up && *work.given_up) return failed(work, "nobody waits for it");
+        return prepare(*work.request, *setup_.text, setup_.limits, work.drawn_seed, context_->clock());
+    }
+    static prepared failed(const hand_to_preparer& work, const char* why) {
+        prepared result;
+        result.request = work.request->request;
+        result.error = internal(why);
+        return result;
+    }
+    template <class Job, class Work>
+    static void answer(const Job& job, Work&& work) {
+        try {
+            job.done(work());
+        } catch (...) {  // thrown by the caller's own function: it has had its answer
+        }
     }
     tokenized tokenize_one(const tokenize_text& text) {
         try {

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "actors/byte_budget.hpp"
 #include "actors/handles.hpp"
 #include "actors/journal/journal.hpp"
 #include "messages/telemetry.hpp"
@@ -22,6 +23,7 @@ struct node_context {
     std::function<time_ns()> clock;
     std::shared_ptr<telemetry> numbers;
     std::shared_ptr<journal_writer> journal;  // may be null
+    std::shared_ptr<byte_budget> requests_bytes;  // of all requests taken; null: no bound
 
     // Why an actor died, when it was an exception. For the log and /health.
     void last_words(bus_party who, std::string text) {

@@ -3,8 +3,8 @@
 // Restart: the node is unready at once; every request ends with an error; what still lives of the core actors is told
 // to leave; when all have left, Program's core is swept clean (or built anew, if the device failed), fresh actors are
 // spawned and meet the Frontend, which stays unless it was the one that died. A try that fails is followed by another,
-// up to `restarts_max`; then the node stays broken and says why. Stop: drain, then ingress, Scheduler, ResourceManager, Transfer, Program, preparers, each after
-// the one before has left.
+// up to `restarts_max` in a row (restart_budget.hpp); then the node stays broken and says why. Stop: drain, then
+// ingress, Scheduler, ResourceManager, Transfer, Program, preparers, each after the one before has left.
 #include <array>
 #include <functional>
 #include <vector>
@@ -12,6 +12,7 @@
 #include <caf/actor_system.hpp>
 
 #include "actors/node_state.hpp"
+#include "actors/restart_budget.hpp"
 #include "actors/spawn.hpp"
 
 namespace fermata {
@@ -24,12 +25,15 @@ constexpr auto leave_limit = 10s;  // for one actor to finish what it does; beyo
 class supervisor_shell final : public shell<supervisor_actor> {
 public:
     supervisor_shell(caf::actor_config& config, node_state_ptr state)
-        : shell(config, state->context, bus_party::node), state_(std::move(state)) {}
+        : shell(config, state->context, bus_party::node),
+          state_(std::move(state)),
+          budget_(state_->options.restarts_max, time_ns{state_->options.restart_forgiven_s} * 1'000'000'000) {}
 
     behavior_type make_behavior() override {
         try {
             spawn_core_actors();
             state_->phase = node_phase::running;
+            budget_.running(context_->clock());
             state_->spawned.set_value();
         } catch (...) {
             state_->spawned.set_exception(std::current_exception());
@@ -89,10 +93,12 @@ private:
         fresh->program = spawn_program(system, context_, state_->seat);
         for (std::uint32_t i = 0; i < std::max(1u, options.preparers); ++i)
             fresh->preparers.push_back(spawn_preparer(system, context_, {state_->text, options.planning}));
+        auto frontend_setup = options.frontend;
+        frontend_setup.life = life_;
         const bool keeps_frontend = parts_[frontend].alive > 0;
         fresh->frontend = keeps_frontend ? peers_->frontend
                                          : spawn_frontend(system, context_,
-                                                          std::make_shared<frontend_core>(options.frontend, state_->text,
+                                                          std::make_shared<frontend_core>(frontend_setup, state_->text,
                                                                                           context_->numbers));
         peers_ = fresh;
         if (!keeps_frontend) watch(frontend, fresh->frontend);
@@ -144,6 +150,7 @@ private:
 
     void begin_restart(part which, const std::string& reason) {
         state_->phase = node_phase::restarting;
+        budget_.stopped(context_->clock());
         context_->numbers->ready = false;
         auto words = context_->take_last_words();
         trouble_ = std::string(names[which]) + " ended: " + (words.empty() ? reason : words);
@@ -171,8 +178,7 @@ private:
         for (std::size_t each = scheduler_; each < part_count; ++each)
             if (parts_[each].alive > 0) return;
         exit_sent_ = false;
-        if (state_->restarts >= state_->options.restarts_max)
-            return break_down("after " + std::to_string(state_->restarts) + " tries (restarts_max)");
+        if (!budget_.take()) return break_down("after " + std::to_string(budget_.used()) + " tries (restarts_max)");
         ++state_->restarts;
         try {
             refresh_device();
@@ -182,6 +188,7 @@ private:
         }
         state_->set_trouble({});
         state_->phase = node_phase::running;
+        budget_.running(context_->clock());
         state_->say("restarted; requests are taken again");
     }
 
@@ -301,6 +308,7 @@ private:
     std::string trouble_;
     bool device_failed_ = false, exit_sent_ = false;
     bool draining_ = false;
+    restart_budget budget_;
     std::size_t stop_at_ = frontend;
     std::uint32_t timer_ = 0;  // the last one set
     bool told_ = false;        // whoever waits for the stop

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "frontend/client_errors.hpp"
 #include "frontend/gateway.hpp"
 
 namespace fermata {
@@ -56,15 +57,7 @@ public:
 
 private:
     gateway* node() const { return node_.load(std::memory_order_acquire); }
-    static client_error loading() {
-        client_error error;
-        error.status = 503;
-        error.type = "server_error";
-        error.code = "loading";
-        error.message = "the model is loading";
-        error.retry_after_s = 1;
-        return error;
-    }
+    static client_error loading() { return retry_after(unavailable("the model is loading", "loading"), 1); }
 
     std::atomic<gateway*> node_{nullptr};
     model_card const card_;

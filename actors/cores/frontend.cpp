@@ -1,25 +1,18 @@
 #include "actors/cores/frontend.hpp"
 
-#include <cmath>
+#include <cstdio>
+#include <exception>
 #include <utility>
+
+#include "frontend/client_errors.hpp"
+#include "frontend/planning/request_bytes.hpp"
 
 namespace fermata {
 namespace {
 
-client_error unavailable(std::string code, std::string message) {
-    client_error error;
-    error.status = 503;
-    error.type = "server_error";
-    error.code = std::move(code);
-    error.message = std::move(message);
-    return error;
-}
-
 client_error client_left() {
-    client_error error;
-    error.status = 499;
+    client_error error = make_error(499, {}, "the client left");
     error.type = "client_closed_request";
-    error.message = "the client left";
     return error;
 }
 
@@ -50,99 +43,124 @@ void count(std::shared_ptr<telemetry>& numbers, counter telemetry::*which) {
 }  // namespace
 
 client_error error_of(failure_kind kind, const std::string& text) {
-    client_error error;
-    error.type = "server_error";
-    error.message = text;
+    const auto with = [&](unsigned status, const char* code, const char* otherwise) {
+        return make_error(status, code, text.empty() ? otherwise : text);
+    };
     switch (kind) {
         case failure_kind::capacity:
-            error.status = 503;
-            error.code = "capacity_exceeded";
-            if (text.empty()) error.message = "the request needs more context memory than this server has";
-            break;
+            return with(503, "capacity_exceeded", "the request needs more context memory than this server has");
         case failure_kind::queue_timeout:
-            error.status = 503;
-            error.code = "queue_timeout";
-            if (text.empty()) error.message = "the request waited too long for a free lane";
-            break;
-        case failure_kind::deadline:
-            error.status = 504;
-            error.code = "deadline_exceeded";
-            if (text.empty()) error.message = "the request's deadline passed";
-            break;
-        case failure_kind::shutting_down:
-            error.status = 503;
-            error.code = "shutting_down";
-            if (text.empty()) error.message = "the server is shutting down";
-            break;
+            return with(503, "queue_timeout", "the request waited too long for a free lane");
+        case failure_kind::deadline: return with(504, "deadline_exceeded", "the request's deadline passed");
+        case failure_kind::shutting_down: return with(503, "shutting_down", "the server is shutting down");
         case failure_kind::not_finite:
-            error.status = 500;
-            error.code = "logits_not_finite";
-            if (text.empty()) error.message = "the model computed logits that are not finite";
-            break;
+            return with(500, "logits_not_finite", "the model computed logits that are not finite");
         case failure_kind::none:
-        case failure_kind::internal:
-            error.status = 500;
-            error.code = "internal_error";
-            if (text.empty()) error.message = "an internal error ended the request";
-            break;
+        case failure_kind::internal: break;
     }
-    return error;
+    return with(500, "internal_error", "an internal error ended the request");
 }
 
 client_error error_of(const enqueue_result& refused) {
-    client_error error;
+    const auto with = [&](client_error error) { return retry_after(std::move(error), refused.retry_after_s); };
     switch (refused.why) {
-        case refusal::shutting_down: error = unavailable("shutting_down", "the server is shutting down"); break;
-        case refusal::out_of_order: error = unavailable("unavailable", "the device failed; the server tries to restart it"); break;
-        case refusal::malformed: error = error_of(failure_kind::internal, "the request could not be queued"); break;
+        case refusal::shutting_down: return with(unavailable("the server is shutting down", "shutting_down"));
+        case refusal::out_of_order: return with(unavailable("the device failed; the server tries to restart it"));
+        case refusal::malformed: return with(error_of(failure_kind::internal, "the request could not be queued"));
         case refusal::none:
-        case refusal::queue_full:
-            error.status = 429;
-            error.type = "rate_limit_error";
-            error.code = "queue_full";
-            error.message = "the queue is full; try again later";
-            break;
+        case refusal::queue_full: break;
     }
-    error.retry_after_s = refused.retry_after_s;
-    return error;
+    return with(make_error(429, "queue_full", "the queue is full; try again later"));
 }
 
 frontend_core::frontend_core(frontend_options options, std::shared_ptr<const text_model> model,
                              std::shared_ptr<telemetry> numbers)
     : options_(options), model_(std::move(model)), numbers_(std::move(numbers)) {}
 
-void frontend_core::on(submit request, frontend_commands& commands) {
+// What `work` ordered before it threw is void; the client hears that its request failed.
+template <class Work>
+void frontend_core::alone(request_id id, frontend_commands& commands, Work&& work) {
+    const std::size_t before = commands.size();
+    char why[160] = "an exception of an unknown kind";
+    try {
+        // For `drop`, which then needs no memory but for its text.
+        if (commands.capacity() < before + 2) commands.reserve(2 * before + 8);
+        return work();
+    } catch (const std::exception& error) {
+        std::snprintf(why, sizeof why, "%s", error.what());
+    } catch (...) {
+    }
+    while (commands.size() > before) commands.pop_back();
+    try {
+        drop(id, why, commands);
+    } catch (...) {
+        requests_.erase(id);  // not even memory for a last word
+    }
+}
+
+void frontend_core::drop(request_id id, const char* why, frontend_commands& commands) {
+    const auto entry = requests_.find(id);
+    const phase at = entry == requests_.end() ? phase::preparing : entry->second.at;
+    if (at != phase::preparing) order(commands, cancel_request{id});
+    client_error error;
+    error.type = "server_error";  // short enough to need no memory
+    error.code = "internal_error";
+    try {
+        error.message = std::string("an internal error ended the request: ") + why;
+    } catch (...) {
+        error.message = "out of memory";
+    }
+    if (at == phase::running)
+        tell(commands, id, failed{id, std::move(error), {}});
+    else
+        tell(commands, id, rejected{id, std::move(error)});
+    if (entry != requests_.end()) requests_.erase(entry);
+}
+
+void frontend_core::forget(request_id id, frontend_commands& commands) {
+    const auto entry = requests_.find(id);
+    if (entry == requests_.end()) return;
+    const bool known_to_scheduler = entry->second.at != phase::preparing;
+    requests_.erase(entry);
+    if (known_to_scheduler) order(commands, cancel_request{id});
+}
+
+void frontend_core::on(submit request, frontend_commands& commands, byte_lease room) {
+    const request_id id = request.request;
+    // Of two requests with one name the one that came first is not touched.
+    if (requests_.contains(id)) {
+        auto error = make_error(400, {}, "request id " + std::to_string(id.value) + " is in use", "request");
+        return tell(commands, id, rejected{id, std::move(error)});
+    }
+    alone(id, commands, [&] { take(std::move(request), commands, std::move(room)); });
+}
+
+void frontend_core::take(submit request, frontend_commands& commands, byte_lease room) {
     const request_id id = request.request;
     const auto reject = [&](client_error error) {
         count(numbers_, &telemetry::requests_rejected);
         tell(commands, id, rejected{id, std::move(error)});
     };
-    if (draining_) return reject(unavailable("shutting_down", "the server is shutting down"));
-    if (requests_.size() >= options_.requests_max) {
-        client_error error = unavailable("overloaded", "the server holds as many requests as it can");
-        error.status = 429;
-        error.retry_after_s = 1;
-        return reject(std::move(error));
-    }
-    const auto [entry, fresh] = requests_.try_emplace(id);
-    if (!fresh) {
-        client_error error;
-        error.status = 400;
-        error.type = "invalid_request_error";
-        error.param = "request";
-        error.message = "request id " + std::to_string(id.value) + " is in use";
-        return reject(std::move(error));
-    }
-    request_state& state = entry->second;
+    if (draining_) return reject(unavailable("the server is shutting down", "shutting_down"));
+    if (requests_.size() >= options_.requests_max)
+        return reject(overloaded("the server holds as many requests as it can"));
+    request_state& state = requests_[id];
+    state.room = std::move(room);
     state.echo = request.echo;
     state.report = request.report;
     state.stop = request.stop;
     commands.emplace_back(std::in_place_type<hand_to_preparer>,
                           hand_to_preparer{std::make_shared<const submit>(std::move(request)),
-                                           mix(options_.seed ^ mix(++seeds_drawn_))});
+                                           mix(mix(options_.seed ^ mix(options_.life)) ^ mix(++seeds_drawn_)),
+                                           state.given_up});
 }
 
 void frontend_core::on(prepared result, frontend_commands& commands) {
+    const request_id id = result.request;
+    alone(id, commands, [&] { take(std::move(result), commands); });
+}
+
+void frontend_core::take(prepared result, frontend_commands& commands) {
     const auto entry = requests_.find(result.request);
     if (entry == requests_.end()) return;
     request_state& request = entry->second;
@@ -155,6 +173,12 @@ void frontend_core::on(prepared result, frontend_commands& commands) {
     if (result.error) {
         count(numbers_, &telemetry::requests_rejected);
         tell(commands, result.request, rejected{result.request, std::move(*result.error)});
+        requests_.erase(entry);
+        return;
+    }
+    if (!request.room.resize(fermata::bytes_of(result))) {
+        count(numbers_, &telemetry::requests_rejected);
+        tell(commands, result.request, rejected{result.request, overloaded("the server holds as many bytes of requests as it can")});
         requests_.erase(entry);
         return;
     }
@@ -173,6 +197,10 @@ void frontend_core::on(prepared result, frontend_commands& commands) {
 }
 
 void frontend_core::on(const enqueue_result& result, frontend_commands& commands) {
+    alone(result.request, commands, [&] { take(result, commands); });
+}
+
+void frontend_core::take(const enqueue_result& result, frontend_commands& commands) {
     const auto entry = requests_.find(result.request);
     if (entry == requests_.end()) return;
     if (!result.accepted) {
@@ -190,31 +218,39 @@ void frontend_core::on(const outputs& rows, frontend_commands& commands) {
     for (const choice_output& row : rows.rows) {
         const auto entry = requests_.find(row.request);
         if (entry == requests_.end()) continue;
-        add_row(row.request, entry->second, row, commands);
-        if (entry->second.running_choices == 0) {
+        alone(row.request, commands, [&] {
+            add_row(row.request, entry->second, row, commands);
+            if (entry->second.running_choices > 0) return;
             end_request(row.request, entry->second, commands);
             requests_.erase(entry);
-        }
+        });
     }
 }
 
 void frontend_core::on(const cancel_request& cancel, frontend_commands& commands) {
     const auto entry = requests_.find(cancel.request);
     if (entry == requests_.end() || entry->second.cancelled) return;
-    entry->second.cancelled = true;
-    // While it is being prepared the Scheduler doesn't know it yet; `prepared` will drop it.
-    if (entry->second.at != phase::preparing) order(commands, cancel);
+    alone(cancel.request, commands, [&] {
+        entry->second.cancelled = true;
+        *entry->second.given_up = true;
+        // While it is being prepared the Scheduler doesn't know it yet; `prepared` will drop it.
+        if (entry->second.at != phase::preparing) order(commands, cancel);
+    });
 }
 
 void frontend_core::fail_all(const client_error& error, frontend_commands& commands) {
-    for (auto& [id, request] : requests_) {
-        count(numbers_, request.at == phase::running ? &telemetry::requests_failed : &telemetry::requests_rejected);
-        if (request.at == phase::running)
-            tell(commands, id, failed{id, error, request.usage});
-        else
-            tell(commands, id, rejected{id, error});
+    while (!requests_.empty()) {
+        const auto entry = requests_.begin();
+        const request_id id = entry->first;
+        count(numbers_, entry->second.at == phase::running ? &telemetry::requests_failed : &telemetry::requests_rejected);
+        alone(id, commands, [&] {
+            if (entry->second.at == phase::running)
+                tell(commands, id, failed{id, error, entry->second.usage});
+            else
+                tell(commands, id, rejected{id, error});
+            requests_.erase(entry);
+        });
     }
-    requests_.clear();
 }
 
 void frontend_core::add_row(request_id id, request_state& request, const choice_output& row,
@@ -259,9 +295,8 @@ void frontend_core::take_token(choice_state& choice, const row_result& row, std:
 
 // Scores come in order, chunk by chunk; the first token of a prompt has none.
 void frontend_core::take_prompt_scores(request_state& request, choice_state& choice, const row_result& row) {
-    const std::size_t reported = choice.prompt_tokens.size();
     for (std::size_t i = 0; i < row.prompt_logprobs.size(); ++i) {
-        const std::size_t position = reported + i;
+        const std::size_t position = choice.prompt_scored++;
         if (position >= request.prompt.size()) return;
         static const std::vector<token_logprob> none;
         const auto& top = i < row.prompt_top_logprobs.size() ? row.prompt_top_logprobs[i] : none;
@@ -280,8 +315,9 @@ void frontend_core::account(request_state& request, const choice_output& row) {
     if (row.choice != 0) return;
     request.usage.cached_tokens = row.usage->cached.value;
     request.usage.source = row.usage->cached.value > 0 ? "device" : "root";
-    request.usage.queue_ms = static_cast<double>(row.usage->queued_ns) * 1e-6;
-    request.usage.ttft_ms = static_cast<double>(row.usage->ttft_ns) * 1e-6;
+    const auto ms = [](time_ns ns) { return static_cast<double>(ns / 1'000) / 1'000; };  // whole microseconds
+    request.usage.queue_ms = ms(row.usage->queued_ns);
+    request.usage.ttft_ms = ms(row.usage->ttft_ns);
 }
 
 void frontend_core::end_request(request_id id, request_state& request, frontend_commands& commands) {

@@ -3,9 +3,11 @@
 //
 // Invariants: a client gets `accepted` or `rejected` once, then deltas, then `finished` or `failed` once; nothing
 // after that. Text leaves in whole characters and never contains a part of a stop string. A request is forgotten when
-// its last choice ended, whatever the client does.
+// its last choice ended, whatever the client does. Whatever is thrown while one request is worked on ends that request
+// alone: no `on` lets an exception out.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +15,7 @@
 #include <variant>
 #include <vector>
 
+#include "actors/byte_budget.hpp"
 #include "frontend/planning/planner.hpp"
 #include "frontend/tokenizer/detokenizer.hpp"
 #include "messages/ingress.hpp"
@@ -25,6 +28,7 @@ namespace fermata {
 struct hand_to_preparer {
     std::shared_ptr<const submit> request;
     std::uint64_t drawn_seed = 0;
+    std::shared_ptr<const std::atomic<bool>> given_up;  // true: nobody waits for it any more
 };
 using client_message = std::variant<accepted, rejected, text_delta, finished, failed>;
 struct send_to_client {
@@ -40,6 +44,8 @@ using frontend_commands = std::vector<frontend_command>;
 struct frontend_options {
     std::uint32_t requests_max = 4096;  // being prepared, queued or answered at once
     std::uint64_t seed = 0;             // of the seeds drawn for requests without one
+    std::uint64_t requests_bytes_max = std::uint64_t{256} << 20;  // what all of them keep in memory together
+    std::uint64_t life = 0;             // of the core: another life draws other seeds
 };
 
 class frontend_core {
@@ -47,13 +53,16 @@ public:
     frontend_core(frontend_options options, std::shared_ptr<const text_model> model,
                   std::shared_ptr<telemetry> numbers = nullptr);
 
-    void on(submit request, frontend_commands& commands);
+    // `room`: what the request holds of the node's memory; follows what it really keeps.
+    void on(submit request, frontend_commands& commands, byte_lease room = {});
     void on(prepared result, frontend_commands& commands);
     void on(const enqueue_result& result, frontend_commands& commands);
     void on(const outputs& rows, frontend_commands& commands);
     void on(const cancel_request& cancel, frontend_commands& commands);
     // No new requests from now on; accepted ones go on.
     void drain() noexcept { draining_ = true; }
+    // Its client can't be reached, or its work can't be handed on: the request is given up without another word.
+    void forget(request_id id, frontend_commands& commands);
     // The Scheduler is gone: every request ends with this error.
     void fail_all(const client_error& error, frontend_commands& commands);
 
@@ -65,6 +74,7 @@ private:
         std::unique_ptr<text::stop_text_filter> stops;
         std::vector<token_report> held_tokens;    // committed, not yet reported
         std::vector<token_report> prompt_tokens;  // scored, not yet reported
+        std::size_t prompt_scored = 0;            // of the prompt's tokens, reported or not
         std::vector<float> held_logits;
         bool started = false;
         bool ended = false;
@@ -73,6 +83,13 @@ private:
     struct request_state {
         phase at = phase::preparing;
         bool cancelled = false;
+        byte_lease room;
+        std::shared_ptr<std::atomic<bool>> given_up = std::make_shared<std::atomic<bool>>(false);
+        request_state() = default;
+        request_state(request_state&&) = default;
+        ~request_state() {
+            if (given_up) *given_up = true;
+        }
         bool echo = false;
         report_spec report;
         std::vector<std::string> stop;
@@ -85,6 +102,12 @@ private:
         std::string failure_text;
     };
 
+    void take(submit request, frontend_commands& commands, byte_lease room);
+    void take(prepared result, frontend_commands& commands);
+    void take(const enqueue_result& result, frontend_commands& commands);
+    template <class Work>
+    void alone(request_id id, frontend_commands& commands, Work&& work);
+    void drop(request_id id, const char* why, frontend_commands& commands);
     void add_row(request_id id, request_state& request, const choice_output& row, frontend_commands& commands);
     void take_token(choice_state& choice, const row_result& row, std::string& text);
     void take_prompt_scores(request_state& request, choice_state& choice, const row_result& row);

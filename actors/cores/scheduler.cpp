@@ -171,17 +171,25 @@ void scheduler::publish(const sequence& s, row_result row, failure_kind failure)
     output.choice = s.choice;
     output.failure = failure;
     if (row.finish != finish_reason::none) output.usage = std::make_shared<const sequence_usage>(s.usage);
-    if (options_.numbers && row.finish != finish_reason::none && table_.of_request(s.request).size() == 1) {
-        telemetry& n = *options_.numbers;
-        switch (row.finish) {
-            case finish_reason::stop: ++n.requests_stop; break;
-            case finish_reason::length: ++n.requests_length; break;
-            case finish_reason::cancelled: ++n.requests_cancelled; break;
-            default: ++n.requests_failed; break;
-        }
-    }
+    if (options_.numbers && row.finish != finish_reason::none) count_outcome(s.request, row.finish);
     output.row = std::move(row);
     pending_outputs_.push_back(std::move(output));
+}
+
+// A request counts once, when its last choice ends, as the worst that became of any of them. (finish_reason is ordered
+// so.)
+void scheduler::count_outcome(request_id request, finish_reason finish) {
+    finish_reason& worst = outcomes_[request];
+    worst = std::max(worst, finish);
+    if (table_.of_request(request).size() > 1) return;
+    telemetry& n = *options_.numbers;
+    switch (worst) {
+        case finish_reason::stop: ++n.requests_stop; break;
+        case finish_reason::length: ++n.requests_length; break;
+        case finish_reason::cancelled: ++n.requests_cancelled; break;
+        default: ++n.requests_failed; break;
+    }
+    outcomes_.erase(request);
 }
 
 // Drops the record from every table. `s` is gone afterwards.

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -99,6 +100,7 @@ private:
     void end_for_time(ticket who, failure_kind why, std::string text, time_ns now);
     void end(sequence& s, finish_reason finish, failure_kind failure, std::string text, time_ns now);
     void publish(const sequence& s, row_result row, failure_kind failure);
+    void count_outcome(request_id request, finish_reason finish);
     void forget(sequence& s);
     void fail_all(failure_kind why, const std::string& text, time_ns now);
     void set_wake(time_ns now, commands& out);
@@ -160,6 +162,7 @@ private:
     scheduling::lane_table lanes_;
     std::vector<ticket> residents_;  // ticket order: binding excluded, copying included
     std::vector<ending> endings_;
+    std::unordered_map<request_id, finish_reason> outcomes_;  // so far, of requests some of whose choices have ended
 
     // facts from Program
     std::shared_ptr<const program_view> view_;

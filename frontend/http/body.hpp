@@ -20,14 +20,14 @@ struct bounded_body {
         template <bool is_request, class Fields>
         reader(boost::beast::http::header<is_request, Fields>&, value_type& value) : value_(value) {}
 
-        void init(boost::optional<std::uint64_t> const&, boost::beast::error_code& error) { error = {}; }
+        void init(const boost::optional<std::uint64_t>&, boost::beast::error_code& error) { error = {}; }
         template <class Buffers>
-        std::size_t put(Buffers const& buffers, boost::beast::error_code& error) {
+        std::size_t put(const Buffers& buffers, boost::beast::error_code& error) {
             error = {};
             std::size_t total = 0;
             for (auto it = boost::asio::buffer_sequence_begin(buffers); it != boost::asio::buffer_sequence_end(buffers); ++it) {
-                boost::asio::const_buffer const piece(*it);
-                if (!value_.discard) value_.text.append(static_cast<char const*>(piece.data()), piece.size());
+                const boost::asio::const_buffer piece(*it);
+                if (!value_.discard) value_.text.append(static_cast<const char*>(piece.data()), piece.size());
                 total += piece.size();
             }
             return total;

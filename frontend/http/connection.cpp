@@ -6,6 +6,7 @@
 #include <boost/beast/http/field.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 
+#include "frontend/client_errors.hpp"
 #include "frontend/http/keys.hpp"
 #include "frontend/http/models_json.hpp"
 
@@ -16,15 +17,6 @@ namespace beast_http = boost::beast::http;
 namespace {
 
 constexpr std::size_t discard_max = 64 * 1024;  // a refused request's body is read up to here to keep the connection
-
-client_error plain_error(unsigned status, std::string code, std::string message) {
-    client_error error;
-    error.status = static_cast<std::uint16_t>(status);
-    error.type = status < 500 ? "invalid_request_error" : "server_error";
-    error.code = std::move(code);
-    error.message = std::move(message);
-    return error;
-}
 
 std::string_view view(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -40,13 +32,15 @@ connection::connection(socket_type socket, connection_host host, std::function<v
 
 connection::~connection() {
     if (exchange_ && !closed_) exchange_->left();  // a handler threw: what it had begun is not left running
+    buffer_.clear();
+    account_ahead();
     release_body();
     gone_(this);
 }
 
 void connection::start() {
     asio::post(socket_.get_executor(), [self = shared_from_this()] {
-        self->phase_since_ = clock::now();
+        self->rest();
         self->read();
         self->arm();
     });
@@ -57,7 +51,7 @@ void connection::refuse() {
         self->keep_ = false;
         self->linger_after_flush_ = true;
         self->phase_ = phase::answering;
-        auto error = plain_error(503, "too_many_connections", "the server has as many connections as it takes; try again");
+        auto error = make_error(503, "too_many_connections", "the server has as many connections as it takes; try again");
         error.retry_after_s = 1;
         self->record_.begun = clock::now();
         reply_error(*self, error);
@@ -77,14 +71,26 @@ void connection::finish_and_close() {
     });
 }
 
+void connection::close_if_idle() {
+    asio::post(socket_.get_executor(), [self = shared_from_this()] {
+        if (self->idle_since_ns() != 0) self->close(false);
+    });
+}
+
+// Nothing is asked and nothing left to be written, from now on.
+void connection::rest() {
+    phase_since_ = clock::now();
+    idle_since_ns_.store(phase_since_.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
 void connection::close_now() {
     asio::post(socket_.get_executor(), [self = shared_from_this()] { self->close(false); });
 }
 
 void connection::read() {
     if (reading_ || closed_ || read_eof_) return;
-    bool const ahead = phase_ == phase::answering || phase_ == phase::idle;
-    if (ahead && buffer_.size() >= options_.pipelined_bytes_max) return;  // on_time() watches for a hang-up instead
+    const bool ahead = phase_ == phase::answering || phase_ == phase::idle;
+    if (ahead && !account_ahead()) return;  // on_time() watches for a hang-up instead
     reading_ = true;
     socket_.async_read_some(asio::buffer(chunk_), [self = shared_from_this()](auto error, auto size) {
         self->reading_ = false;
@@ -103,9 +109,11 @@ void connection::on_read(boost::system::error_code error, std::size_t size) {
         if (lingered_ > options_.body_bytes_max) return close(false);
         return read();
     }
-    buffer_.append(chunk_.data(), size);
+    buffer_.append({chunk_.data(), size});
     if (phase_ == phase::body) phase_since_ = clock::now();
     process();
+    if (phase_ == phase::answering && buffer_.size() > options_.body_bytes_max + options_.header_bytes_max)
+        return close(true);  // a flood of requests behind this one
     read();
     arm();
 }
@@ -125,8 +133,8 @@ void connection::process() {
     while (!closed_ && !close_after_flush_ && phase_ != phase::answering && phase_ != phase::lingering) {
         if (outbox_.size() > options_.outbox_bytes_max) return;  // pipelined requests wait until answers are taken
         if (phase_ == phase::idle) {
-            auto const start = buffer_.find_first_not_of("\r\n");  // some clients end a body with an extra line
-            buffer_.erase(0, start == std::string::npos ? buffer_.size() : start);
+            const auto start = buffer_.view().find_first_not_of("\r\n");  // some clients end a body with an extra line
+            buffer_.drop(start == std::string_view::npos ? buffer_.size() : start);
             if (buffer_.empty()) return;
             begin_request();
         }
@@ -140,6 +148,7 @@ void connection::begin_request() {
     parser_->header_limit(static_cast<std::uint32_t>(options_.header_bytes_max));
     parser_->body_limit(options_.body_bytes_max);
     phase_ = phase::header;
+    idle_since_ns_.store(0, std::memory_order_relaxed);
     request_begun_ = phase_since_ = clock::now();
     head_ = {};
     route_ = {};
@@ -153,8 +162,10 @@ void connection::begin_request() {
 
 bool connection::feed() {
     boost::system::error_code error;
-    auto const used = parser_->put(asio::const_buffer(buffer_.data(), buffer_.size()), error);
-    buffer_.erase(0, used);
+    const auto waiting = buffer_.view();
+    const auto used = parser_->put(asio::const_buffer(waiting.data(), waiting.size()), error);
+    buffer_.drop(used);
+    account_ahead();
     if (error && error != beast_http::error::need_more) {
         on_bad_request(error);
         return false;
@@ -178,64 +189,92 @@ bool connection::feed() {
     return !buffer_.empty() && !error;
 }
 
+// Browsers say which site's page sends a request. Without keys, on a loopback address, only pages of this machine may:
+// the address alone would not keep a page of any site from asking.
+bool connection::comes_from_here(std::string_view origin) const {
+    if (origin.empty() || !options_.api_keys.empty() || options_.insecure || !is_loopback(options_.host)) return true;
+    const auto scheme = origin.find("://");
+    if (scheme == origin.npos) return false;  // "null": a page without a site
+    auto host = origin.substr(scheme + 3);
+    if (host.starts_with('['))
+        host = host.substr(1, host.find(']') - 1);
+    else
+        host = host.substr(0, host.find(':'));
+    return is_loopback(std::string(host));
+}
+
 // Bodies under way, of all connections together, stay within one limit.
 void connection::account_body() {
-    auto const now = parser_ ? parser_->get().body().text.size() : 0;
+    const auto now = parser_ ? parser_->get().body().text.size() : 0;
     if (now <= accounted_) return;
-    auto const more = now - accounted_;
+    const auto more = now - accounted_;
     accounted_ = now;
     if (host_.bodies_bytes->fetch_add(more) + more <= options_.bodies_bytes_max) return;
-    auto error = plain_error(503, "too_many_uploads", "the server is receiving too much at once; try again");
+    auto error = make_error(503, "too_many_uploads", "the server is receiving too much at once; try again");
     error.retry_after_s = 1;
     refuse_early(std::move(error), true);
+}
+
+bool connection::account_ahead() {
+    const auto free_bytes = options_.pipelined_bytes_max;
+    const auto now = buffer_.size() > free_bytes ? buffer_.size() - free_bytes : 0;
+    if (now < ahead_accounted_) host_.bodies_bytes->fetch_sub(ahead_accounted_ - now);
+    if (now > ahead_accounted_) host_.bodies_bytes->fetch_add(now - ahead_accounted_);
+    ahead_accounted_ = now;
+    return now == 0 || host_.bodies_bytes->load() <= options_.bodies_bytes_max;
 }
 
 void connection::release_body() { host_.bodies_bytes->fetch_sub(std::exchange(accounted_, 0)); }
 
 // What can be decided before the body: route, key, expectations.
 void connection::on_header() {
-    auto const& message = parser_->get();
+    const auto& message = parser_->get();
     head_.method = std::string(view(message.method_string()));
     head_.http_1_1 = message.version() >= 11;
     head_.keep_alive = message.keep_alive();
     head_.request_id = fit_request_id(view(message["X-Request-Id"]));
     keep_ = keep_ && head_.keep_alive;
-    auto const path = path_of(view(message.target()));
+    const auto path = path_of(view(message.target()));
     record_.method = head_.method;
     record_.request_id = head_.request_id;
-    if (!path) return refuse_early(plain_error(400, "invalid_target", "the request target isn't a path"), false);
+    if (!path) return refuse_early(make_error(400, "invalid_target", "the request target isn't a path"), false);
     head_.path = record_.path = *path;
 
     if (head_.http_1_1 && message.find(beast_http::field::host) == message.end())
-        return refuse_early(plain_error(400, "missing_host", "the Host header is missing"), true);
-    auto const coding = view(message[beast_http::field::transfer_encoding]);
+        return refuse_early(make_error(400, "missing_host", "the Host header is missing"), true);
+    const auto coding = view(message[beast_http::field::transfer_encoding]);
     if (!coding.empty() && !boost::beast::iequals(message[beast_http::field::transfer_encoding], "chunked"))
-        return refuse_early(plain_error(501, "transfer_encoding", "only the transfer encoding 'chunked' is supported"), true);
-    auto const packed = message[beast_http::field::content_encoding];
+        return refuse_early(make_error(501, "transfer_encoding", "only the transfer encoding 'chunked' is supported"), true);
+    const auto packed = message[beast_http::field::content_encoding];
     if (!packed.empty() && !boost::beast::iequals(packed, "identity"))
-        return refuse_early(plain_error(415, "content_encoding", "send the body without a content encoding"), false);
-    auto const expectation = message[beast_http::field::expect];
+        return refuse_early(make_error(415, "content_encoding", "send the body without a content encoding"), false);
+    const auto expectation = message[beast_http::field::expect];
     if (!expectation.empty() && !boost::beast::iequals(expectation, "100-continue"))
-        return refuse_early(plain_error(417, "expectation", "only 'Expect: 100-continue' is understood"), true);
+        return refuse_early(make_error(417, "expectation", "only 'Expect: 100-continue' is understood"), true);
     head_.expects_continue = !expectation.empty() && head_.http_1_1;
 
+    if (!comes_from_here(view(message[beast_http::field::origin])))
+        return refuse_early(make_error(403, "origin_not_allowed",
+                                        "a page of another site asks for this; a server without keys answers local pages only "
+                                        "(give --api-key-file FILE, or --insecure)"),
+                            false);
     route_ = find_route(head_.method, head_.path);
-    auto const key = presented_key(view(message[beast_http::field::authorization]), view(message["X-Api-Key"]));
+    const auto key = presented_key(view(message[beast_http::field::authorization]), view(message["X-Api-Key"]));
     if (route_.needs_key && !options_.api_keys.empty() && !is_one_of(options_.api_keys, key)) {
         early_headers_.emplace_back("WWW-Authenticate", "Bearer");
-        return refuse_early(plain_error(401, "invalid_api_key",
+        return refuse_early(make_error(401, "invalid_api_key",
                                         key.empty() ? "an API key is required: send 'Authorization: Bearer KEY'"
                                                     : "the API key is not valid"),
                             false);
     }
     switch (route_.id) {
         case route_id::unknown:
-            return refuse_early(plain_error(404, "unknown_url", "there is nothing at " + head_.method + " " + head_.path.substr(0, 200)), false);
+            return refuse_early(make_error(404, "unknown_url", "there is nothing at " + head_.method + " " + head_.path.substr(0, 200)), false);
         case route_id::not_built:
-            return refuse_early(plain_error(501, "not_in_this_version", head_.path.substr(0, 200) + " is not in this version"), false);
+            return refuse_early(make_error(501, "not_in_this_version", head_.path.substr(0, 200) + " is not in this version"), false);
         case route_id::wrong_method:
             early_headers_.emplace_back("Allow", std::string(route_.allow));
-            return refuse_early(plain_error(405, "method_not_allowed",
+            return refuse_early(make_error(405, "method_not_allowed",
                                             head_.path.substr(0, 200) + " takes " + std::string(route_.allow) + ", not " + head_.method.substr(0, 32)),
                                 false);
         default: break;
@@ -245,9 +284,9 @@ void connection::on_header() {
 
 // A refusal at the header. A small body is read and dropped, so that the connection can go on; otherwise it is closed.
 void connection::refuse_early(client_error error, bool close) {
-    auto const length = parser_->is_header_done() ? parser_->content_length() : boost::none;
-    bool const chunked = parser_->is_header_done() && parser_->chunked();
-    bool const small = !chunked && (!length || *length <= discard_max);
+    const auto length = parser_->is_header_done() ? parser_->content_length() : boost::none;
+    const bool chunked = parser_->is_header_done() && parser_->chunked();
+    const bool small = !chunked && (!length || *length <= discard_max);
     if (!close && (parser_->is_done() || (small && !head_.expects_continue))) {
         parser_->get().body().discard = true;
         early_ = std::move(error);
@@ -264,18 +303,18 @@ void connection::refuse_early(client_error error, bool close) {
 void connection::on_bad_request(boost::system::error_code error) {
     keep_ = false;
     linger_after_flush_ = true;
-    auto const& message = parser_->get();
+    const auto& message = parser_->get();
     if (record_.method.empty()) {
         record_.method = std::string(view(message.method_string())).substr(0, 32);
         record_.path = path_of(view(message.target())).value_or("").substr(0, 200);
     }
     client_error answer;
     if (error == beast_http::error::body_limit)
-        answer = plain_error(413, "body_too_large", "the body is larger than " + std::to_string(options_.body_bytes_max) + " bytes");
+        answer = make_error(413, "body_too_large", "the body is larger than " + std::to_string(options_.body_bytes_max) + " bytes");
     else if (error == beast_http::error::header_limit)
-        answer = plain_error(431, "header_too_large", "the header is larger than " + std::to_string(options_.header_bytes_max) + " bytes");
+        answer = make_error(431, "header_too_large", "the header is larger than " + std::to_string(options_.header_bytes_max) + " bytes");
     else
-        answer = plain_error(400, "invalid_http", "this isn't a valid HTTP/1.1 request: " + error.message());
+        answer = make_error(400, "invalid_http", "this isn't a valid HTTP/1.1 request: " + error.message());
     phase_ = phase::answering;
     record_.error = answer.code;
     reply_error(*this, answer);
@@ -305,23 +344,23 @@ void connection::dispatch() {
 }
 
 void connection::answer_route() {
-    auto const& node = shared_.node;
+    const auto& node = shared_.node;
     switch (route_.id) {
         case route_id::health:
         case route_id::ready: {
-            auto const health = node.health();
-            bool const good = route_.id == route_id::health ? health.accepting : health.ready;
+            const auto health = node.health();
+            const bool good = route_.id == route_id::health ? health.accepting : health.ready;
             return reply(good ? 200 : 503, "application/json", health_json(good, health.reason), {});
         }
         case route_id::metrics: {
-            auto const now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count();
+            const auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now().time_since_epoch()).count();
             return reply(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(*node.numbers(), shared_.numbers, now_ns), {});
         }
         case route_id::models: return reply(200, "application/json", models_json(node.model()), {});
         case route_id::model:
             if (route_.argument == node.model().id) return reply(200, "application/json", model_json(node.model()), {});
             {
-                auto error = plain_error(404, "model_not_found",
+                auto error = make_error(404, "model_not_found",
                                          "the model '" + route_.argument.substr(0, 200) + "' does not exist; this server has '" + node.model().id + "'");
                 error.param = "model";
                 record_.error = error.code;
@@ -368,8 +407,8 @@ void connection::in_background(std::function<void()> work) {
         work();
         asio::post(self->socket_.get_executor(), [self] {
             self->in_background_ = false;
+            self->run_exchange(&exchange::on_events);  // from here on the node counts what it was given
             self->release_body();
-            self->run_exchange(&exchange::on_events);
         });
     });
 }
@@ -385,6 +424,7 @@ void connection::complete() {
         options_.request_log(to_json(record_, clock::now()));
     phase_ = phase::idle;
     phase_since_ = clock::now();
+    if (all_written()) rest();
     if (finishing_) keep_ = false;
     if (!keep_) {
         close_after_flush_ = true;

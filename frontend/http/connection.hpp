@@ -4,7 +4,8 @@
 // - Everything runs on the connection's strand; only the mailbox of an exchange is touched by other threads.
 // - One request is answered at a time; what a client pipelines waits, in a bounded buffer.
 // - The socket is read also while an answer is under way, so that a client that leaves is noticed at once: an end of file
-//   or a reset cancels a generation (queued, prefilling or streaming alike).
+//   or a reset cancels a generation (queued, prefilling or streaming alike). That it lies behind pipelined requests
+//   changes nothing: these are read too, at the cost of the limit that bodies share.
 // - Memory is bounded: header, body, read-ahead and outbox have limits of their own.
 // - Every state has a deadline but one: waiting for the node, whose timeouts are its own.
 #pragma once
@@ -26,6 +27,7 @@
 
 #include "frontend/http/body.hpp"
 #include "frontend/http/exchange.hpp"
+#include "frontend/http/read_ahead.hpp"
 #include "frontend/http/routes.hpp"
 
 namespace fermata::http {
@@ -50,6 +52,9 @@ public:
     void refuse();           // instead of start(): 503, the server has enough connections
     void finish_and_close(); // no further request; what is under way may end
     void close_now();        // cancels what is under way
+    void close_if_idle();    // makes room for a client that has something to ask
+    // When it fell idle (steady clock); 0: it is not. From any thread.
+    std::int64_t idle_since_ns() const noexcept { return idle_since_ns_.load(std::memory_order_relaxed); }
 
 private:
     using clock = std::chrono::steady_clock;
@@ -72,9 +77,12 @@ private:
     void on_end_of_file();
     void process();
     void begin_request();
+    bool comes_from_here(std::string_view origin) const;
     bool feed();  // false: more bytes are needed, or the request ended
     void on_header();
     void account_body();
+    bool account_ahead();  // false: the limit of all bodies is reached
+    void rest();
     void release_body();
     void on_bad_request(boost::system::error_code error);
     void refuse_early(client_error error, bool close);
@@ -95,16 +103,19 @@ private:
     void linger();
     std::optional<clock::time_point> deadline() const;
     bool client_hung_up();
+    bool all_written() const { return !writing_ && outbox_.empty(); }
 
     socket_type socket_;
     asio::basic_waitable_timer<clock, asio::wait_traits<clock>, strand_type> timer_;
     connection_host host_;
     service& shared_;
-    server_options const& options_;
+    const server_options& options_;
     std::function<void(connection*)> gone_;
 
     std::array<char, 16 * 1024> chunk_;
-    std::string buffer_;              // read and not yet parsed
+    read_ahead buffer_;
+    std::size_t ahead_accounted_ = 0;  // of buffer_, in bodies_bytes: what is beyond pipelined_bytes_max
+    std::atomic<std::int64_t> idle_since_ns_{0};
     std::optional<parser_type> parser_;
     phase phase_ = phase::idle;
     request_head head_;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "frontend/client_errors.hpp"
 #include "frontend/http/connection.hpp"
 
 namespace fermata::http {
@@ -53,7 +54,7 @@ void connection::stream(std::string_view bytes) {
     stream_written_ = clock::now();
     if (!head_.http_1_1) return send(bytes);
     char size[20];
-    auto const digits = std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
+    const auto digits = std::snprintf(size, sizeof size, "%zx\r\n", bytes.size());
     outbox_.append(size, static_cast<std::size_t>(digits));
     outbox_.append(bytes);
     send("\r\n");
@@ -63,10 +64,7 @@ void connection::end_stream() {
     if (closed_) return;
     streaming_ = false;
     response_done_ = true;
-    if (head_.http_1_1)
-        send("0\r\n\r\n");
-    else if (!writing_ && outbox_.empty())
-        flushed();
+    if (head_.http_1_1) send("0\r\n\r\n");
 }
 
 bool connection::congested() const { return outbox_.size() + in_flight_.size() - written_ > congested_bytes; }
@@ -115,6 +113,7 @@ void connection::flushed() {
     if (in_flight_.capacity() > 256 * 1024) in_flight_.shrink_to_fit();
     if (outbox_.capacity() > 256 * 1024) outbox_.shrink_to_fit();
     if (close_after_flush_) return linger_after_flush_ ? linger() : close(false);
+    if (phase_ == phase::idle) rest();  // it begins when the answer is out
     if (streaming_) return run_exchange(&exchange::on_events);  // what waited while the connection was congested
     process();  // requests that waited for the client to take earlier answers
     read();
@@ -128,6 +127,7 @@ void connection::linger() {
     phase_ = phase::lingering;
     phase_since_ = clock::now();
     buffer_.clear();
+    account_ahead();
     if (read_eof_) return close(false);
     read();
     arm();
@@ -136,9 +136,11 @@ void connection::linger() {
 // When something has to happen next, whatever bytes do or don't arrive.
 std::optional<connection::clock::time_point> connection::deadline() const {
     std::optional<clock::time_point> next;
-    auto const at = [&](clock::time_point t) { next = next ? std::min(*next, t) : t; };
+    const auto at = [&](clock::time_point t) { next = next ? std::min(*next, t) : t; };
     switch (phase_) {
-        case phase::idle: at(phase_since_ + options_.idle_timeout); break;
+        case phase::idle:
+            if (all_written()) at(phase_since_ + options_.idle_timeout);
+            break;
         case phase::header: at(request_begun_ + options_.header_timeout); break;
         case phase::body:
             at(phase_since_ + options_.body_timeout);
@@ -156,7 +158,7 @@ std::optional<connection::clock::time_point> connection::deadline() const {
 
 void connection::arm() {
     if (closed_) return;
-    auto const next = deadline();
+    const auto next = deadline();
     if (!next || (armed_ && *armed_ <= *next)) return;  // an earlier wake-up looks again
     armed_ = next;
     timer_.expires_at(*next);
@@ -169,31 +171,27 @@ void connection::arm() {
 }
 
 void connection::on_time() {
-    auto const now = clock::now();
+    const auto now = clock::now();
     if (writing_ && now >= write_since_ + options_.write_timeout) {
         shared_.numbers.timeouts.fetch_add(1, std::memory_order_relaxed);
         return close(true);
     }
     switch (phase_) {
         case phase::idle:
-            if (now >= phase_since_ + options_.idle_timeout) close(false);
+            if (all_written() && now >= phase_since_ + options_.idle_timeout) close(false);
             return;
         case phase::lingering:
             if (now >= phase_since_ + linger_time) close(false);
             return;
         case phase::header:
         case phase::body: {
-            bool const late = phase_ == phase::header ? now >= request_begun_ + options_.header_timeout
+            const bool late = phase_ == phase::header ? now >= request_begun_ + options_.header_timeout
                                                       : now >= phase_since_ + options_.body_timeout ||
                                                             now >= request_begun_ + options_.upload_timeout;
             if (!late) return;
             shared_.numbers.timeouts.fetch_add(1, std::memory_order_relaxed);
             keep_ = false;
-            client_error error;
-            error.status = 408;
-            error.type = "invalid_request_error";
-            error.code = "request_timeout";
-            error.message = "the request did not arrive in time";
+            const auto error = make_error(408, "request_timeout", "the request did not arrive in time");
             phase_ = phase::answering;
             record_.error = error.code;
             reply_error(*this, error);
@@ -215,6 +213,9 @@ bool connection::client_hung_up() {
 // `client_left`: an answer under way has nobody to read it.
 void connection::close(bool client_left) {
     if (std::exchange(closed_, true)) return;
+    idle_since_ns_.store(0, std::memory_order_relaxed);
+    buffer_.clear();
+    account_ahead();
     release_body();
     if (exchange_) {
         exchange_->left();

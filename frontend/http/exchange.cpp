@@ -1,36 +1,30 @@
 #include "frontend/http/exchange.hpp"
 
+#include "frontend/client_errors.hpp"
 #include "frontend/openai/answer.hpp"
 #include "frontend/openai/text.hpp"
 
 namespace fermata::http {
 
-client_error internal_error() {
-    client_error error;
-    error.status = 500;
-    error.type = "server_error";
-    error.code = "internal_error";
-    error.message = "the server could not process this request";
-    return error;
-}
+client_error internal_error() { return make_error(500, "internal_error", "the server could not process this request"); }
 
-void reply_error(responder& to, client_error const& error, header_list more) {
-    unsigned const status = error.status >= 400 && error.status <= 599 ? error.status : 500;
+void reply_error(responder& to, const client_error& error, header_list more) {
+    const unsigned status = error.status >= 400 && error.status <= 599 ? error.status : 500;
     auto retry_after_s = error.retry_after_s;
     if (status == 429 && retry_after_s == 0) retry_after_s = 1;
     if (retry_after_s != 0) more.emplace_back("Retry-After", std::to_string(retry_after_s));
     to.reply(status, "application/json", openai::error_json(error), std::move(more));
 }
 
-std::string to_json(request_record const& record, std::chrono::steady_clock::time_point now) {
+std::string to_json(const request_record& record, std::chrono::steady_clock::time_point now) {
     std::string out = "{\"id\":";
     openai::append_json_string(out, record.id);
-    auto const text = [&](std::string_view name, std::string_view value) {
+    const auto text = [&](std::string_view name, std::string_view value) {
         if (value.empty()) return;
         out += ",\"" + std::string(name) + "\":";
         openai::append_json_string(out, value);
     };
-    auto const number = [&](std::string_view name, auto value) {
+    const auto number = [&](std::string_view name, auto value) {
         out += ",\"" + std::string(name) + "\":";
         openai::append_json_number(out, value);
     };

@@ -30,7 +30,7 @@ struct request_record {
     std::chrono::steady_clock::time_point begun{};
 };
 
-std::string to_json(request_record const& record, std::chrono::steady_clock::time_point now);
+std::string to_json(const request_record& record, std::chrono::steady_clock::time_point now);
 
 // What an exchange may do with its connection. Calls come on the strand; nothing here calls back.
 class responder {
@@ -68,10 +68,10 @@ struct service {
 };
 
 client_error internal_error();  // 500, for what can only be a lack of memory or a fault of ours
-void reply_error(responder& to, client_error const& error, header_list more = {});
+void reply_error(responder& to, const client_error& error, header_list more = {});
 
 std::unique_ptr<exchange> make_generation(service& shared, responder& to, openai::api_kind api, std::string body,
-                                          request_head const& head);
+                                          const request_head& head);
 std::unique_ptr<exchange> make_tokenize(service& shared, responder& to, std::string body);
 std::unique_ptr<exchange> make_detokenize(service& shared, responder& to, std::string body);
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "frontend/client_errors.hpp"
 #include "frontend/http/exchange.hpp"
 #include "frontend/openai/answer.hpp"
 
@@ -15,7 +16,7 @@ constexpr std::size_t background_bytes = 64 * 1024;  // bodies from here on are 
 
 class generation final : public exchange {
 public:
-    generation(service& shared, responder& to, openai::api_kind api, std::string body, request_head const& head)
+    generation(service& shared, responder& to, openai::api_kind api, std::string body, const request_head& head)
         : shared_(shared), to_(to), api_(api), body_(std::move(body)), client_id_(head.request_id) {}
 
     void start() override {
@@ -36,7 +37,7 @@ public:
         box_->take(events_, overflow);
         for (auto& e : events_) {
             if (over_) break;
-            std::visit([&](auto const& what) { handle(e.part, what); }, e.what);
+            std::visit([&](const auto& what) { handle(e.part, what); }, e.what);
         }
         if (over_) return;
         if (overflow) {
@@ -56,23 +57,33 @@ public:
 private:
     // May run beside the strand: touches only what nobody else uses before submit_all().
     void parse() {
-        auto const& card = shared_.node.model();
-        openai::model_facts const model{card.id, card.vocabulary};
+        const auto& card = shared_.node.model();
+        const openai::model_facts model{card.id, card.vocabulary};
         try {
-            auto const& limits = shared_.options.request;
+            const auto& limits = shared_.options.request;
             parsed_ = api_ == openai::api_kind::chat ? openai::parse_chat(body_, model, limits)
                                                      : openai::parse_completion(body_, model, limits);
-        } catch (openai::request_error const& e) {
+        } catch (const openai::request_error& e) {
             refused_ = e.error();
-        } catch (std::exception const&) {
+        } catch (const std::exception&) {
             refused_ = internal_error();
         }
         std::string().swap(body_);
     }
 
+    // Prompts are requests of the node, queued together: more than may wait would be refused again and again.
+    void check_prompts() {
+        const auto limit = shared_.node.numbers()->queue_limit.load(std::memory_order_relaxed);
+        if (limit <= 0 || parsed_->parts.size() <= static_cast<std::uint64_t>(limit)) return;
+        refused_ = openai::invalid_request("prompt", "'prompt' has " + std::to_string(parsed_->parts.size()) +
+                                                         " prompts; this server queues at most " + std::to_string(limit) +
+                                                         " requests (--max-pending)", "invalid_value");
+    }
+
     void submit_all() {
         submitted_ = true;
         if (over_) return;  // the client left meanwhile
+        if (!refused_) check_prompts();
         if (refused_) return end_with(*refused_);
         form_ = parsed_->form;
         if (!shared_.node.model().has_text) form_.token_ids = true;  // there is nothing else to show
@@ -81,10 +92,10 @@ private:
         for (std::size_t i = 0; i < parsed_->parts.size(); ++i) ids_.push_back(shared_.node.next_request());
         usage_.resize(ids_.size());
         live_.assign(ids_.size(), char{1});
-        auto const name = std::to_string(ids_.front().value);
+        const auto name = std::to_string(ids_.front().value);
         record.id = (api_ == openai::api_kind::chat ? "chatcmpl-" : "cmpl-") + shared_.salt + '-' + name;
         answer_.emplace(form_, openai::answer_head{record.id, name, shared_.node.model().id, std::time(nullptr)});
-        bool const keep_tokens = form_.logprobs || form_.token_ids;
+        const bool keep_tokens = form_.logprobs || form_.token_ids;
         for (std::size_t i = 0; i < parsed_->parts.size(); ++i) {
             auto& part = parsed_->parts[i];
             part.request = ids_[i];
@@ -93,36 +104,32 @@ private:
         parsed_.reset();
     }
 
-    void handle(std::size_t, accepted const&) {
+    void handle(std::size_t, const accepted&) {
         if (++accepted_ == ids_.size() && form_.stream) open_stream();
     }
-    void handle(std::size_t part, rejected const& e) {
+    void handle(std::size_t part, const rejected& e) {
         live_[part] = 0;
         end_with(e.error);
     }
-    void handle(std::size_t part, text_delta const& e) {
+    void handle(std::size_t part, const text_delta& e) {
         answer_->add(part, e, out_);
         if (answer_->kept_bytes() <= shared_.options.answer_bytes_max) return;
-        client_error error;
-        error.status = 500;
-        error.type = "server_error";
-        error.code = "answer_too_large";
-        error.message = "the answer is larger than " + std::to_string(shared_.options.answer_bytes_max) +
-                        " bytes; use a stream, or ask for fewer tokens or log-probabilities";
-        end_with(error);
+        end_with(make_error(500, "answer_too_large",
+                            "the answer is larger than " + std::to_string(shared_.options.answer_bytes_max) +
+                                " bytes; use a stream, or ask for fewer tokens or log-probabilities"));
     }
-    void handle(std::size_t part, finished const& e) {
+    void handle(std::size_t part, const finished& e) {
         live_[part] = 0;
         usage_[part] = e.usage;
         ++done_;
     }
-    void handle(std::size_t part, failed const& e) {
+    void handle(std::size_t part, const failed& e) {
         live_[part] = 0;
         usage_[part] = e.usage;
         end_with(e.error);
     }
-    void handle(std::size_t, tokenized const&) {}
-    void handle(std::size_t, detokenized const&) {}
+    void handle(std::size_t, const tokenized&) {}
+    void handle(std::size_t, const detokenized&) {}
 
     header_list headers() const {
         header_list more;
@@ -153,7 +160,7 @@ private:
         }
     }
 
-    void end_with(client_error const& error) {
+    void end_with(const client_error& error) {
         give_up();
         record.error = error.code.empty() ? error.type : error.code;
         if (answer_) {
@@ -179,9 +186,9 @@ private:
 
     service& shared_;
     responder& to_;
-    openai::api_kind const api_;
+    const openai::api_kind api_;
     std::string body_;
-    std::string const client_id_;
+    const std::string client_id_;
     std::optional<openai::generation_request> parsed_;
     std::optional<client_error> refused_;
     openai::answer_form form_;
@@ -199,7 +206,7 @@ private:
 }  // namespace
 
 std::unique_ptr<exchange> make_generation(service& shared, responder& to, openai::api_kind api, std::string body,
-                                          request_head const& head) {
+                                          const request_head& head) {
     return std::make_unique<generation>(shared, to, api, std::move(body), head);
 }
 

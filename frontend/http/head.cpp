@@ -27,7 +27,7 @@ std::string_view reason_of(unsigned status) {
     }
 }
 
-std::string text_of(response_head const& head) {
+std::string text_of(const response_head& head) {
     std::string out = "HTTP/1.1 " + std::to_string(head.status) + ' ';
     out.append(reason_of(head.status));
     out += "\r\nServer: fermata\r\n";
@@ -40,12 +40,12 @@ std::string text_of(response_head const& head) {
         out += "Content-Length: " + std::to_string(*head.content_length) + "\r\n";
     else if (head.http_1_1 && head.status != 204)
         out += "Transfer-Encoding: chunked\r\n";
-    bool const kept = head.keep_alive && (head.content_length || head.http_1_1);
+    const bool kept = head.keep_alive && (head.content_length || head.http_1_1);
     if (!kept)
         out += "Connection: close\r\n";
     else if (!head.http_1_1)
         out += "Connection: keep-alive\r\n";
-    for (auto const& [name, value] : head.more) {
+    for (const auto& [name, value] : head.more) {
         out.append(name);
         out += ": " + value + "\r\n";
     }
@@ -56,7 +56,7 @@ std::string text_of(response_head const& head) {
 std::optional<std::string> path_of(std::string_view target) {
     for (std::string_view scheme : {"http://", "https://"}) {
         if (!target.starts_with(scheme)) continue;
-        auto const slash = target.find('/', scheme.size());
+        const auto slash = target.find('/', scheme.size());
         target = slash == target.npos ? std::string_view("/") : target.substr(slash);
         break;
     }
@@ -64,7 +64,7 @@ std::optional<std::string> path_of(std::string_view target) {
     if (!target.starts_with('/')) return std::nullopt;
     target = target.substr(0, target.find_first_of("?#"));
     std::string out;
-    auto const digit = [](char c) {
+    const auto digit = [](char c) {
         return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
     };
     for (std::size_t i = 0; i < target.size(); ++i) {
@@ -72,8 +72,8 @@ std::optional<std::string> path_of(std::string_view target) {
             out += target[i];
             continue;
         }
-        int const high = i + 1 < target.size() ? digit(target[i + 1]) : -1;
-        int const low = i + 2 < target.size() ? digit(target[i + 2]) : -1;
+        const int high = i + 1 < target.size() ? digit(target[i + 1]) : -1;
+        const int low = i + 2 < target.size() ? digit(target[i + 2]) : -1;
         if (high < 0 || low < 0 || high * 16 + low == 0) return std::nullopt;
         out += static_cast<char>(static_cast<unsigned char>(high * 16 + low));
         i += 2;
@@ -82,7 +82,7 @@ std::optional<std::string> path_of(std::string_view target) {
 }
 
 std::string fit_request_id(std::string_view id) {
-    bool const fit = !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
+    const bool fit = !id.empty() && id.size() <= 128 && std::all_of(id.begin(), id.end(), [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.' || c == ':';
     });
     return fit ? std::string(id) : std::string();

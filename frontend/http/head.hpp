@@ -17,7 +17,6 @@ struct request_head {
     bool http_1_1 = true;
     bool keep_alive = true;
     bool expects_continue = false;
-    std::string key;            // as presented, may be empty
     std::string request_id;     // the client's x-request-id where it is fit to be repeated, else empty
     bool is(std::string_view m) const { return method == m; }
 };
@@ -34,7 +33,7 @@ struct response_head {
 };
 
 std::string_view reason_of(unsigned status);
-std::string text_of(response_head const& head);
+std::string text_of(const response_head& head);
 
 // The path of a request target ("/a%20b?x" or "http://host/a"), percent-decoded; none when it isn't one.
 std::optional<std::string> path_of(std::string_view target);

@@ -14,7 +14,7 @@ namespace {
 bool same_secret(std::string_view key, std::string_view presented) {
     std::size_t difference = key.size() ^ presented.size();
     for (std::size_t i = 0; i < presented.size(); ++i) {
-        auto const k = static_cast<unsigned char>(key.empty() ? '\0' : key[i % key.size()]);
+        const auto k = static_cast<unsigned char>(key.empty() ? '\0' : key[i % key.size()]);
         difference |= static_cast<std::size_t>(k ^ static_cast<unsigned char>(presented[i]));
     }
     return difference == 0;
@@ -22,9 +22,9 @@ bool same_secret(std::string_view key, std::string_view presented) {
 
 }  // namespace
 
-bool is_one_of(std::vector<std::string> const& keys, std::string_view presented) {
+bool is_one_of(const std::vector<std::string>& keys, std::string_view presented) {
     bool found = false;
-    for (auto const& key : keys) found |= same_secret(key, presented);  // no early exit
+    for (const auto& key : keys) found |= same_secret(key, presented);  // no early exit
     return found;
 }
 
@@ -34,18 +34,18 @@ std::string_view presented_key(std::string_view authorization, std::string_view 
         std::equal(scheme.begin(), scheme.end(), authorization.begin(),
                    [](char a, char b) { return a == std::tolower(static_cast<unsigned char>(b)); })) {
         authorization.remove_prefix(scheme.size());
-        auto const start = authorization.find_first_not_of(' ');
+        const auto start = authorization.find_first_not_of(' ');
         return start == std::string_view::npos ? std::string_view{} : authorization.substr(start);
     }
     return x_api_key;
 }
 
-std::vector<std::string> read_api_keys(std::string const& path) {
+std::vector<std::string> read_api_keys(const std::string& path) {
     std::ifstream file(path);
     if (!file) throw std::runtime_error("can't read the API key file " + path);
     std::vector<std::string> keys;
     for (std::string line; std::getline(file, line);) {
-        auto const first = line.find_first_not_of(" \t\r");
+        const auto first = line.find_first_not_of(" \t\r");
         if (first == std::string::npos || line[first] == '#') continue;
         keys.push_back(line.substr(first, line.find_last_not_of(" \t\r") - first + 1));
         if (keys.size() > 10'000) throw std::runtime_error("the API key file " + path + " has more than 10000 keys");
@@ -54,10 +54,10 @@ std::vector<std::string> read_api_keys(std::string const& path) {
     return keys;
 }
 
-bool is_loopback(std::string const& host) {
+bool is_loopback(const std::string& host) {
     if (host == "localhost") return true;
     boost::system::error_code error;
-    auto const address = boost::asio::ip::make_address(host, error);
+    const auto address = boost::asio::ip::make_address(host, error);
     return !error && address.is_loopback();
 }
 

@@ -7,7 +7,7 @@
 
 namespace fermata::http {
 
-bool is_one_of(std::vector<std::string> const& keys, std::string_view presented);
+bool is_one_of(const std::vector<std::string>& keys, std::string_view presented);
 
 // The key in `Authorization: Bearer KEY`, or in `x-api-key`; empty if there is none.
 std::string_view presented_key(std::string_view authorization, std::string_view x_api_key);

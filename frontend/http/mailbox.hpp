@@ -95,7 +95,7 @@ private:
     std::mutex mutex_;
     std::vector<event> events_;
     std::size_t bytes_ = 0;
-    std::size_t const bytes_max_;
+    const std::size_t bytes_max_;
     bool woken_ = false;
     bool overflow_ = false;
     std::function<void()> wake_;
@@ -107,11 +107,11 @@ public:
     mailbox_sink(std::shared_ptr<mailbox> box, std::size_t part, bool keep_tokens)
         : box_(std::move(box)), part_(part), keep_tokens_(keep_tokens) {}
 
-    void on(accepted const& e) override { box_->push({part_, e}, 0, true); }
-    void on(rejected const& e) override { box_->push({part_, e}, 0, true); }
-    void on(finished const& e) override { box_->push({part_, e}, 0, true); }
-    void on(failed const& e) override { box_->push({part_, e}, 0, true); }
-    void on(text_delta const& e) override {
+    void on(const accepted& e) override { box_->push({part_, e}, 0, true); }
+    void on(const rejected& e) override { box_->push({part_, e}, 0, true); }
+    void on(const finished& e) override { box_->push({part_, e}, 0, true); }
+    void on(const failed& e) override { box_->push({part_, e}, 0, true); }
+    void on(const text_delta& e) override {
         // Nothing to write: a token whose text is still withheld, and nobody asked for tokens.
         if (!keep_tokens_ && e.text.empty() && e.finish == finish_reason::none) return;
         text_delta kept;
@@ -129,15 +129,15 @@ public:
     }
 
 private:
-    static std::size_t bytes_of(std::vector<token_report> const& tokens) {
+    static std::size_t bytes_of(const std::vector<token_report>& tokens) {
         std::size_t bytes = 0;
-        for (auto const& t : tokens) bytes += sizeof t + t.bytes.size() + t.top.size() * (sizeof(token_logprob) + 48);
+        for (const auto& t : tokens) bytes += sizeof t + t.bytes.size() + t.top.size() * (sizeof(token_logprob) + 48);
         return bytes;
     }
 
-    std::shared_ptr<mailbox> const box_;
-    std::size_t const part_;
-    bool const keep_tokens_;
+    const std::shared_ptr<mailbox> box_;
+    const std::size_t part_;
+    const bool keep_tokens_;
 };
 
 }  // namespace fermata::http

@@ -22,7 +22,7 @@ using labels = std::vector<std::pair<std::string, std::string>>;
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
 template <class Number>
-double value_of(std::atomic<Number> const& number) {
+double value_of(const std::atomic<Number>& number) {
     return static_cast<double>(number.load(std::memory_order_relaxed));
 }
 
@@ -41,9 +41,9 @@ public:
     families& gauge(std::string name, std::string help) { return add(MetricType::Gauge, std::move(name), std::move(help)); }
 
     // A series of the family added last.
-    families& series(labels const& with, double value) {
+    families& series(const labels& with, double value) {
         ClientMetric metric;
-        for (auto const& [name, text] : with) metric.label.push_back({name, text});
+        for (const auto& [name, text] : with) metric.label.push_back({name, text});
         if (list_.back().type == MetricType::Counter)
             metric.counter.value = value;
         else
@@ -51,13 +51,13 @@ public:
         list_.back().metric.push_back(std::move(metric));
         return *this;
     }
-    families& histogram(std::string name, std::string help, latency_histogram const& source) {
+    families& histogram(std::string name, std::string help, const latency_histogram& source) {
         add(MetricType::Histogram, std::move(name), std::move(help));
         ClientMetric metric;
         std::uint64_t count = 0;
         for (std::size_t i = 0; i < source.buckets.size(); ++i) {
             count += source.buckets[i].load(std::memory_order_relaxed);
-            bool const last = i == latency_histogram::bounds_s.size();
+            const bool last = i == latency_histogram::bounds_s.size();
             metric.histogram.bucket.push_back(
                 {count, last ? std::numeric_limits<double>::infinity() : latency_histogram::bounds_s[i]});
         }
@@ -72,7 +72,7 @@ private:
     std::vector<MetricFamily> list_;
 };
 
-void requests_and_tokens(families& out, telemetry const& t) {
+void requests_and_tokens(families& out, const telemetry& t) {
     out.gauge("requests", "Requests under way by state.")
         .series({{"state", "queued"}}, value_of(t.requests_queued))
         .series({{"state", "waiting_source"}}, value_of(t.requests_waiting_source))
@@ -100,14 +100,14 @@ void requests_and_tokens(families& out, telemetry const& t) {
         .series({{"result", "rejected"}}, 0);
 }
 
-void pools_and_movement(families& out, telemetry const& t) {
+void pools_and_movement(families& out, const telemetry& t) {
     out.gauge("pages", "Pages by pool and state.")
         .series({{"pool", "main"}, {"state", "active"}}, value_of(t.pages_active))
         .series({{"pool", "main"}, {"state", "cached"}}, value_of(t.pages_cached))
         .series({{"pool", "main"}, {"state", "away"}}, 0)
         .series({{"pool", "main"}, {"state", "free"}}, value_of(t.pages_free));
-    for (auto const* pool : {"mtp", "dflash"})
-        for (auto const* state : {"active", "cached", "away", "free"}) out.series({{"pool", pool}, {"state", state}}, 0);
+    for (const auto* pool : {"mtp", "dflash"})
+        for (const auto* state : {"active", "cached", "away", "free"}) out.series({{"pool", pool}, {"state", state}}, 0);
     out.gauge("pages_touched", "Pages used at least once: the part of a pool that may be resident memory.")
         .series({{"pool", "main"}}, value_of(t.pages_touched));
     out.gauge("state_slots", "StateImage slots by state.")
@@ -127,7 +127,7 @@ void pools_and_movement(families& out, telemetry const& t) {
         .series({{"from", "disk"}, {"to", "host"}}, 0);
 }
 
-void policy(families& out, telemetry const& t) {
+void policy(families& out, const telemetry& t) {
     out.counter("preemptions_total", "Residents put back, by how they come back.")
         .series({{"route", "replay"}}, value_of(t.preemptions_replay))
         .series({{"route", "snapshot"}}, 0);
@@ -143,19 +143,19 @@ void policy(families& out, telemetry const& t) {
         .series({{"kind", "natural_end"}, {"result", "skipped"}}, 0)
         .series({{"kind", "input_point"}, {"result", "saved"}}, value_of(t.captures_input_point))
         .series({{"kind", "input_point"}, {"result", "skipped"}}, value_of(t.captures_input_point_skipped));
-    for (auto const* kind : {"anchor", "shared", "pause"})
-        for (auto const* result : {"saved", "skipped"}) out.series({{"kind", kind}, {"result", result}}, 0);
+    for (const auto* kind : {"anchor", "shared", "pause"})
+        for (const auto* result : {"saved", "skipped"}) out.series({{"kind", kind}, {"result", result}}, 0);
     out.counter("bypass_total", "Requests that overtook an older one waiting for room.").series({}, value_of(t.bypasses));
 }
 
-double seconds_without_commit(telemetry const& t, std::int64_t now_ns) {
-    auto const since = t.work_since_ns.load(std::memory_order_relaxed);
+double seconds_without_commit(const telemetry& t, std::int64_t now_ns) {
+    const auto since = t.work_since_ns.load(std::memory_order_relaxed);
     if (since == 0) return 0;  // nothing to do
-    auto const from = std::max(since, t.last_commit_ns.load(std::memory_order_relaxed));
+    const auto from = std::max(since, t.last_commit_ns.load(std::memory_order_relaxed));
     return now_ns > from ? static_cast<double>(now_ns - from) * 1e-9 : 0;
 }
 
-void time_and_health(families& out, telemetry const& t, std::int64_t now_ns) {
+void time_and_health(families& out, const telemetry& t, std::int64_t now_ns) {
     out.histogram("ttft_seconds", "Acceptance to the first token.", t.ttft);
     out.histogram("inter_token_seconds", "Between two tokens of one answer.", t.inter_token);
     out.histogram("queue_seconds", "Acceptance to a lane.", t.queue);
@@ -173,7 +173,7 @@ void time_and_health(families& out, telemetry const& t, std::int64_t now_ns) {
         .series({{"state", "free"}}, std::max(0.0, value_of(t.lanes_total) - value_of(t.lanes_used)));
 }
 
-void of_http(families& out, http_numbers const& h) {
+void of_http(families& out, const http_numbers& h) {
     out.gauge("http_connections", "Open connections.").series({}, value_of(h.connections));
     out.counter("http_connections_total", "Connections by what became of them at the door.")
         .series({{"result", "accepted"}}, value_of(h.connections_total))
@@ -190,7 +190,7 @@ void of_http(families& out, http_numbers const& h) {
 // Prometheus' own interface for values that live elsewhere: read at scrape time.
 class node_collectable final : public prometheus::Collectable {
 public:
-    node_collectable(telemetry const& node, http_numbers const& http, std::int64_t now_ns)
+    node_collectable(const telemetry& node, const http_numbers& http, std::int64_t now_ns)
         : node_(node), http_(http), now_ns_(now_ns) {}
     std::vector<MetricFamily> Collect() const override {
         families out;
@@ -203,19 +203,19 @@ public:
     }
 
 private:
-    telemetry const& node_;
-    http_numbers const& http_;
+    const telemetry& node_;
+    const http_numbers& http_;
     std::int64_t now_ns_;
 };
 
 }  // namespace
 
 void http_numbers::count(unsigned status) {
-    auto const at = std::find(codes.begin(), codes.end(), status);
+    const auto at = std::find(codes.begin(), codes.end(), status);
     responses[static_cast<std::size_t>(at - codes.begin())].fetch_add(1, std::memory_order_relaxed);
 }
 
-std::string metrics_text(telemetry const& node, http_numbers const& http, std::int64_t now_ns) {
+std::string metrics_text(const telemetry& node, const http_numbers& http, std::int64_t now_ns) {
     std::ostringstream out;
     prometheus::TextSerializer().Serialize(out, node_collectable(node, http, now_ns).Collect());
     return std::move(out).str();

@@ -4,7 +4,7 @@
 
 namespace fermata::http {
 
-std::string model_json(model_card const& card) {
+std::string model_json(const model_card& card) {
     std::string out = "{\"id\":";
     openai::append_json_string(out, card.id);
     out += ",\"object\":\"model\",\"created\":";
@@ -17,7 +17,7 @@ std::string model_json(model_card const& card) {
     return out;
 }
 
-std::string models_json(model_card const& card) { return "{\"object\":\"list\",\"data\":[" + model_json(card) + "]}"; }
+std::string models_json(const model_card& card) { return "{\"object\":\"list\",\"data\":[" + model_json(card) + "]}"; }
 
 std::string health_json(bool good, std::string_view reason) {
     if (good) return "{\"status\":\"ok\"}";

@@ -8,8 +8,8 @@
 
 namespace fermata::http {
 
-std::string model_json(model_card const& card);
-std::string models_json(model_card const& card);
+std::string model_json(const model_card& card);
+std::string models_json(const model_card& card);
 std::string health_json(bool good, std::string_view reason);
 
 }  // namespace fermata::http

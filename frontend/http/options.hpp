@@ -24,7 +24,7 @@ struct server_options {
     std::size_t header_bytes_max = 32 * 1024;
     std::size_t body_bytes_max = 32 * 1024 * 1024;
     std::size_t bodies_bytes_max = 256 * 1024 * 1024;  // of all bodies being received together
-    std::size_t pipelined_bytes_max = 256 * 1024;      // read ahead while an answer is under way
+    std::size_t pipelined_bytes_max = 256 * 1024;      // read ahead while an answer is under way; more of it counts as a body
     std::size_t outbox_bytes_max = 2 * 1024 * 1024;    // of a stream, not taken by the client
     std::size_t answer_bytes_max = 64 * 1024 * 1024;   // one answer without a stream
     openai::request_limits request;
@@ -43,9 +43,9 @@ struct server_options {
 };
 
 // One key a line; blank lines and lines that start with # are skipped. Throws std::runtime_error.
-std::vector<std::string> read_api_keys(std::string const& path);
+std::vector<std::string> read_api_keys(const std::string& path);
 
 // Whether the address is reachable from this machine only.
-bool is_loopback(std::string const& host);
+bool is_loopback(const std::string& host);
 
 }  // namespace fermata::http

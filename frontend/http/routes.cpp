@@ -30,6 +30,7 @@ constexpr fixed_route table[] = {
     {"/fermata/cache", get, route_id::not_built},
     {"/fermata/evictions", get, route_id::not_built},
     {"/fermata/plan", get, route_id::not_built},
+    {"/fermata", get, route_id::not_built},
     {"/", get, route_id::not_built},
 };
 
@@ -44,11 +45,12 @@ constexpr prefix_route prefixes[] = {
     {"/v1/responses/", "GET, HEAD, DELETE, OPTIONS", route_id::not_built},
     {"/fermata/explain/", get, route_id::not_built},
     {"/fermata/sessions/", post, route_id::not_built},
+    {"/fermata/", "GET, HEAD, POST, DELETE, OPTIONS", route_id::not_built},
 };
 
 bool allows(std::string_view allow, std::string_view method) {
     while (!allow.empty()) {
-        auto const end = allow.find(", ");
+        const auto end = allow.find(", ");
         if (allow.substr(0, end) == method) return true;
         if (end == allow.npos) break;
         allow.remove_prefix(end + 2);
@@ -70,9 +72,9 @@ route decided(std::string_view method, route found) {
 route find_route(std::string_view method, std::string_view path) {
     if (path == "*" && method == "OPTIONS") return {route_id::options, {}, "GET, HEAD, POST, DELETE, OPTIONS", false};
     if (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
-    for (auto const& each : table)
+    for (const auto& each : table)
         if (path == each.path) return decided(method, {each.id, {}, each.allow, each.needs_key});
-    for (auto const& each : prefixes)
+    for (const auto& each : prefixes)
         if (path.starts_with(each.prefix) && path.size() > each.prefix.size())
             return decided(method, {each.id, std::string(path.substr(each.prefix.size())), each.allow, true});
     return {route_id::unknown, {}, {}, true};

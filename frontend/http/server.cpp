@@ -11,10 +11,12 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <random>
 #include <thread>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,8 +38,8 @@ std::string start_salt() {
     return salt;
 }
 
-std::string address_text(tcp::endpoint const& endpoint) {
-    auto const address = endpoint.address().to_string();
+std::string address_text(const tcp::endpoint& endpoint) {
+    const auto address = endpoint.address().to_string();
     return (endpoint.address().is_v6() ? '[' + address + ']' : address) + ':' + std::to_string(endpoint.port());
 }
 
@@ -46,8 +48,8 @@ void tune(socket_type& socket) {
     boost::system::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::keep_alive(true), ignored);
-    int const fd = socket.native_handle();
-    int const idle_s = 60, interval_s = 15, probes = 4;
+    const int fd = socket.native_handle();
+    const int idle_s = 60, interval_s = 15, probes = 4;
     ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
     ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
     ::setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
@@ -72,14 +74,15 @@ struct server::state {
     std::atomic<std::size_t> bodies_bytes{0};
     bool stopped = false;
 
-    std::mutex mutex;  // guards `open` and `stopping`
+    std::mutex mutex;  // guards `open`, `leaving` and `stopping`
     std::condition_variable changed;
     std::unordered_map<connection*, std::weak_ptr<connection>> open;
+    std::unordered_set<connection*> leaving;  // of these, asked to make room
     bool stopping = false;
 
     state(server_options options, gateway& node) : shared(std::move(options), node) { shared.salt = start_salt(); }
 
-    void warn(std::string const& line) {
+    void warn(const std::string& line) {
         if (shared.options.warn) shared.options.warn(line);
     }
 
@@ -89,29 +92,29 @@ struct server::state {
             try {
                 context.run();
                 return;
-            } catch (std::exception const& e) {
+            } catch (const std::exception& e) {
                 warn(std::string("a connection was dropped: ") + e.what());
             }
         }
     }
 
     std::vector<tcp::endpoint> resolve() {
-        auto const& o = shared.options;
+        const auto& o = shared.options;
         boost::system::error_code error;
-        auto const address = asio::ip::make_address(o.host, error);
+        const auto address = asio::ip::make_address(o.host, error);
         if (!error) return {tcp::endpoint(address, o.port)};
         tcp::resolver resolver(context);
-        auto const found = resolver.resolve(o.host, std::to_string(o.port), tcp::resolver::passive, error);
+        const auto found = resolver.resolve(o.host, std::to_string(o.port), tcp::resolver::passive, error);
         if (error || found.empty())
             throw listen_error("--host " + o.host + " is no address of this machine: " + error.message());
         std::vector<tcp::endpoint> result;
-        for (auto const& entry : found)
+        for (const auto& entry : found)
             if (std::find(result.begin(), result.end(), entry.endpoint()) == result.end()) result.push_back(entry.endpoint());
         return result;
     }
 
     void check_exposure() const {
-        auto const& o = shared.options;
+        const auto& o = shared.options;
         if (o.api_keys.empty() && !o.insecure && !is_loopback(o.host))
             throw listen_error("--host " + o.host + " is reachable from other machines: give --api-key-file FILE, or --insecure to serve without keys");
     }
@@ -149,7 +152,11 @@ struct server::state {
                 });
                 return;
             }
-            adopt(std::move(socket));
+            try {
+                adopt(std::move(socket));
+            } catch (const std::exception& e) {  // no memory: this connection's trouble, not the listener's
+                warn(std::string("a connection was dropped: ") + e.what());
+            }
             accept(from);
         });
     }
@@ -157,31 +164,50 @@ struct server::state {
     void adopt(socket_type socket) {
         tune(socket);
         auto& numbers = shared.numbers;
-        auto const gone = [this](connection* c) {
+        const auto gone = [this](connection* c) {
             shared.numbers.connections.fetch_sub(1, std::memory_order_relaxed);
             std::lock_guard lock(mutex);
             open.erase(c);
+            leaving.erase(c);
             changed.notify_all();
         };
-        std::unique_lock lock(mutex);
-        auto const& limit = shared.options.connections_max;
-        if (stopping || open.size() >= limit + refusals_max) {
-            numbers.connections_refused.fetch_add(1, std::memory_order_relaxed);
-            return;
-        }
-        bool const full = open.size() >= limit;
-        (full ? numbers.connections_refused : numbers.connections_total).fetch_add(1, std::memory_order_relaxed);
-        numbers.connections.fetch_add(1, std::memory_order_relaxed);
+        // Made and, whatever happens, ended outside the lock: `gone` takes it.
         auto next = std::make_shared<connection>(std::move(socket), connection_host{&shared, background.get(), &bodies_bytes}, gone);
-        open.emplace(next.get(), next);
-        lock.unlock();
+        numbers.connections.fetch_add(1, std::memory_order_relaxed);
+        bool full = false;
+        std::shared_ptr<connection> leaves;  // released outside the lock, too
+        {
+            std::lock_guard lock(mutex);
+            const auto& limit = shared.options.connections_max;
+            full = open.size() >= limit;
+            if (full && open.size() < limit + refusals_max && (leaves = longest_idle())) full = false;
+            (full || stopping ? numbers.connections_refused : numbers.connections_total).fetch_add(1, std::memory_order_relaxed);
+            if (stopping || open.size() >= limit + refusals_max) return;
+            open.emplace(next.get(), next);
+        }
+        if (leaves) leaves->close_if_idle();
         full ? next->refuse() : next->start();
+    }
+
+    // The connection that has been of no use for longest, if one is idle; it is asked once. Under `mutex`.
+    std::shared_ptr<connection> longest_idle() {
+        connection* found = nullptr;
+        std::int64_t since = std::numeric_limits<std::int64_t>::max();
+        for (const auto& [each, weak] : open) {
+            const auto idle = each->idle_since_ns();
+            if (idle == 0 || idle >= since || leaving.contains(each)) continue;
+            found = each;
+            since = idle;
+        }
+        if (!found) return nullptr;
+        leaving.insert(found);
+        return open.at(found).lock();
     }
 
     std::vector<std::shared_ptr<connection>> connections() {
         std::vector<std::shared_ptr<connection>> result;
         std::lock_guard lock(mutex);
-        for (auto const& [_, weak] : open)
+        for (const auto& [_, weak] : open)
             if (auto c = weak.lock()) result.push_back(std::move(c));
         return result;
     }
@@ -199,7 +225,7 @@ server::~server() { stop(std::chrono::milliseconds(0)); }
 void server::start() {
     auto& s = *state_;
     s.check_exposure();
-    auto const endpoints = s.resolve();
+    const auto endpoints = s.resolve();
     for (auto endpoint : endpoints) {
         if (s.port != 0) endpoint.port(s.port);  // one port for all addresses of a name
         s.listen_on(endpoint);
@@ -212,7 +238,7 @@ void server::start() {
 
 std::uint16_t server::port() const noexcept { return state_->port; }
 
-http_numbers const& server::numbers() const noexcept { return state_->shared.numbers; }
+const http_numbers& server::numbers() const noexcept { return state_->shared.numbers; }
 
 std::size_t server::stop(std::chrono::milliseconds grace) {
     auto& s = *state_;
@@ -228,9 +254,9 @@ std::size_t server::stop(std::chrono::milliseconds grace) {
             listener.pause.cancel();
         });
     if (!s.threads.empty()) {
-        for (auto const& c : s.connections()) c->finish_and_close();
+        for (const auto& c : s.connections()) c->finish_and_close();
         if (!s.wait_until_empty(grace)) {
-            for (auto const& c : s.connections()) c->close_now();
+            for (const auto& c : s.connections()) c->close_now();
         }
         s.background->join();  // bodies being parsed; their connections are closed
         s.wait_until_empty(std::chrono::seconds(10));

@@ -24,8 +24,8 @@ public:
     // The gateway must outlive the server.
     server(server_options options, gateway& node);
     ~server();  // stop(0)
-    server(server const&) = delete;
-    server& operator=(server const&) = delete;
+    server(const server&) = delete;
+    server& operator=(const server&) = delete;
 
     // Listens and answers from now on. Throws listen_error.
     void start();
@@ -35,7 +35,7 @@ public:
     // Returns how many were cut short. Blocks; call it from none of the node's or server's threads.
     std::size_t stop(std::chrono::milliseconds grace);
 
-    http_numbers const& numbers() const noexcept;
+    const http_numbers& numbers() const noexcept;
 
 private:
     struct state;

@@ -22,7 +22,7 @@ public:
     void on_events() override {
         if (!asked_) {
             asked_ = true;
-            if (refused_) return reply_error(to_, *refused_);
+            if (refused_) return end_with(*refused_);
             box_ = std::make_shared<mailbox>(mailbox_bytes, to_.waker());
             return ask();
         }
@@ -49,16 +49,16 @@ protected:
 
     void ask_words(std::size_t part, detokenize_tokens tokens) {
         shared_.node.detokenize(std::move(tokens), [box = box_, part](detokenized d) {
-            auto const bytes = d.bytes.size();
+            const auto bytes = d.bytes.size();
             box->push({part, std::move(d)}, bytes, true);
         });
     }
-    void end_with(client_error const& error) {
+    void end_with(const client_error& error) {
         left();
         record.error = error.code.empty() ? error.type : error.code;
         reply_error(to_, error);
     }
-    void end_with(std::string const& body) {
+    void end_with(const std::string& body) {
         left();
         to_.reply(200, "application/json", body);
     }
@@ -69,13 +69,13 @@ protected:
     bool over_ = false;
 
 private:
+    // Beside the strand, which may meanwhile read and write everything else of this exchange: the client may leave.
     void parse() {
         try {
             read(body_);
-        } catch (openai::request_error const& e) {
+        } catch (const openai::request_error& e) {
             refused_ = e.error();
-            record.error = e.error().code;
-        } catch (std::exception const&) {
+        } catch (const std::exception&) {
             refused_ = internal_error();
         }
         std::string().swap(body_);

@@ -2,6 +2,7 @@
 // turn it into jinja::error.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -9,7 +10,9 @@
 
 namespace fermata::jinja {
 
-struct fault {
+struct fault : std::exception {
+  fault(error_kind c, std::string m) : category(c), message(std::move(m)) {}
+  char const* what() const noexcept override { return message.c_str(); }
   error_kind category;
   std::string message;
 };
@@ -18,7 +21,9 @@ struct fault {
 [[noreturn]] inline void fail(error_kind category, std::string message) { throw fault{category, std::move(message)}; }
 
 // A fault of the template's text, at a byte of the (normalised) source.
-struct syntax_fault {
+struct syntax_fault : std::exception {
+  syntax_fault(std::string m, std::size_t a) : message(std::move(m)), at(a) {}
+  char const* what() const noexcept override { return message.c_str(); }
   std::string message;
   std::size_t at;
 };

@@ -6,7 +6,7 @@
 
 #include "frontend/jinja/numbers.hpp"
 #include "frontend/jinja/operations.hpp"
-#include "frontend/jinja/text.hpp"
+#include "frontend/json_text.hpp"
 
 namespace fermata::jinja {
 namespace {
@@ -116,47 +116,9 @@ class writer {
     }
   }
 
-  void hex4(char32_t c) {
-    out_ += "\\u";
-    for (int shift = 12; shift >= 0; shift -= 4) out_ += "0123456789abcdef"[(c >> shift) & 15];
-  }
-
   void quote(std::string const& s) {
     rt_.scan(s.size());
-    out_ += '"';
-    std::size_t plain = 0;  // start of what can be copied as it is
-    for (std::size_t at = 0; at < s.size();) {
-      auto const b = static_cast<unsigned char>(s[at]);
-      if (b >= 0x20 && b != '"' && b != '\\' && (b < 0x7f || !style_.ascii_only)) {
-        ++at;
-        continue;
-      }
-      out_.append(s, plain, at - plain);
-      char32_t c = text::decode(s, at);
-      plain = at;
-      escape(c);
-    }
-    out_.append(s, plain);
-    out_ += '"';
-  }
-
-  void escape(char32_t c) {
-    switch (c) {
-      case '"': out_ += "\\\""; break;
-      case '\\': out_ += "\\\\"; break;
-      case '\n': out_ += "\\n"; break;
-      case '\r': out_ += "\\r"; break;
-      case '\t': out_ += "\\t"; break;
-      case '\b': out_ += "\\b"; break;
-      case '\f': out_ += "\\f"; break;
-      default:
-        if (c >= 0x10000) {
-          hex4(0xd800 + ((c - 0x10000) >> 10));
-          hex4(0xdc00 + ((c - 0x10000) & 0x3ff));
-        } else {
-          hex4(c);
-        }
-    }
+    append_json_string(out_, s, style_.ascii_only ? json_bytes::ascii : json_bytes::utf8);
   }
 
   runtime& rt_;

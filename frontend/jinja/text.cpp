@@ -101,27 +101,6 @@ bool contains(std::string_view characters, std::string_view one) noexcept {
 
 }  // namespace
 
-bool valid_utf8(std::string_view s) noexcept {
-  std::size_t i = 0;
-  while (i < s.size()) {
-    auto const lead = static_cast<unsigned char>(s[i]);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    std::size_t const n = lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3 : lead >= 0xf0 && lead < 0xf5 ? 4 : 0;
-    if (n == 0 || i + n > s.size()) return false;
-    for (std::size_t k = 1; k < n; ++k)
-      if ((static_cast<unsigned char>(s[i + k]) & 0xc0) != 0x80) return false;
-    auto const second = static_cast<unsigned char>(s[i + 1]);
-    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) || (lead == 0xf0 && second < 0x90) ||
-        (lead == 0xf4 && second > 0x8f))
-      return false;  // overlong, surrogate, beyond U+10FFFF
-    i += n;
-  }
-  return true;
-}
-
 std::size_t count(std::string_view s) noexcept {
   return static_cast<std::size_t>(std::count_if(s.begin(), s.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -138,25 +117,6 @@ char32_t decode(std::string_view s, std::size_t& at) noexcept {
   for (std::size_t k = 1; k < n; ++k) c = (c << 6) | (byte(k) & 0x3f);
   at += n;
   return c;
-}
-
-void append(std::string& to, char32_t c) {
-  auto const put = [&](char32_t b) { to.push_back(static_cast<char>(static_cast<unsigned char>(b))); };
-  if (c < 0x80) {
-    put(c);
-  } else if (c < 0x800) {
-    put(0xc0 | (c >> 6));
-    put(0x80 | (c & 0x3f));
-  } else if (c < 0x10000) {
-    put(0xe0 | (c >> 12));
-    put(0x80 | ((c >> 6) & 0x3f));
-    put(0x80 | (c & 0x3f));
-  } else {
-    put(0xf0 | (c >> 18));
-    put(0x80 | ((c >> 12) & 0x3f));
-    put(0x80 | ((c >> 6) & 0x3f));
-    put(0x80 | (c & 0x3f));
-  }
 }
 
 std::size_t offset(std::string_view s, std::size_t index) noexcept {

@@ -7,14 +7,16 @@
 #include <string>
 #include <string_view>
 
+#include "messages/utf8.hpp"
+
 namespace fermata::jinja::text {
 
-bool valid_utf8(std::string_view s) noexcept;
+inline bool valid_utf8(std::string_view s) noexcept { return utf8::is_valid(s); }
 std::size_t count(std::string_view s) noexcept;  // code points
 
 // The code point at byte `at`, which moves behind it. `at` must be below s.size().
 char32_t decode(std::string_view s, std::size_t& at) noexcept;
-void append(std::string& to, char32_t point);
+inline void append(std::string& to, char32_t point) { utf8::append(to, point); }
 // Byte offset of the code point with this index; s.size() when there are fewer.
 std::size_t offset(std::string_view s, std::size_t index) noexcept;
 // Bytes of the code point that starts with this byte.

@@ -102,7 +102,8 @@ class json_reader final : public nlohmann::json_sax<nlohmann::ordered_json> {
     return put(value::list(std::move(done.items)));
   }
   bool parse_error(std::size_t, std::string const&, nlohmann::detail::exception const& e) override {
-    problem = e.what();
+    problem = e.what();  // "[json.exception.parse_error.101] parse error at ...": the library's own name is no news
+    if (auto const end = problem.find("] "); problem.starts_with('[') && end != std::string::npos) problem.erase(0, end + 2);
     return false;
   }
 

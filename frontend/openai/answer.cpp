@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "frontend/openai/text.hpp"
+#include "messages/utf8.hpp"
 
 namespace fermata::openai {
 namespace {
@@ -48,7 +49,7 @@ void open_token(std::string& out, std::string_view bytes, float logprob) {
 // The legacy form: text, or "bytes:\xNN..." for a part of a character.
 std::string legacy_token(std::string_view bytes) {
     auto text = printable_token(bytes);
-    return first_invalid_utf8(bytes) == std::string_view::npos ? text : "bytes:" + text;
+    return utf8::is_valid(bytes) ? text : "bytes:" + text;
 }
 
 std::size_t characters_begun(std::string_view bytes) {
@@ -62,7 +63,7 @@ void separate(std::string& list) {
 
 }  // namespace
 
-std::string error_json(client_error const& error) {
+std::string error_json(const client_error& error) {
     std::string out = "{\"error\":{\"message\":";
     append_json_string(out, error.message);
     out += ",\"type\":";
@@ -81,7 +82,7 @@ std::string error_json(client_error const& error) {
     return out;
 }
 
-void append_usage(std::string& out, request_usage const& usage) {
+void append_usage(std::string& out, const request_usage& usage) {
     out += "{\"prompt_tokens\":";
     append_json_number(out, usage.prompt_tokens);
     out += ",\"completion_tokens\":";
@@ -93,7 +94,7 @@ void append_usage(std::string& out, request_usage const& usage) {
     out += "}}";
 }
 
-void append_fermata(std::string& out, std::string_view request, request_usage const& usage) {
+void append_fermata(std::string& out, std::string_view request, const request_usage& usage) {
     out += "{\"request\":";
     append_json_string(out, request);
     out += ",\"source\":";
@@ -111,10 +112,10 @@ void append_fermata(std::string& out, std::string_view request, request_usage co
     out += '}';
 }
 
-request_usage total_of(std::vector<request_usage> const& each) {
+request_usage total_of(const std::vector<request_usage>& each) {
     request_usage total;
     if (!each.empty()) total.source = each.front().source;
-    for (auto const& u : each) {
+    for (const auto& u : each) {
         total.prompt_tokens += u.prompt_tokens;
         total.cached_tokens += u.cached_tokens;
         total.completion_tokens += u.completion_tokens;
@@ -142,12 +143,12 @@ answer::answer(answer_form form, answer_head head)
 std::string_view answer::finish_of(std::size_t choice) const { return spelled(choices_[choice].finish); }
 
 bool answer::all_finished() const {
-    return std::all_of(choices_.begin(), choices_.end(), [](auto const& c) { return c.finish != finish_reason::none; });
+    return std::all_of(choices_.begin(), choices_.end(), [](const auto& c) { return c.finish != finish_reason::none; });
 }
 
 // Chat: one list of objects.
-void answer::append_chat_tokens(choice_state& state, std::vector<token_report> const& tokens) const {
-    for (auto const& token : tokens) {
+void answer::append_chat_tokens(choice_state& state, const std::vector<token_report>& tokens) const {
+    for (const auto& token : tokens) {
         separate(state.logprobs);
         open_token(state.logprobs, token.bytes, token.logprob);
         state.logprobs += ",\"top_logprobs\":[";
@@ -161,8 +162,8 @@ void answer::append_chat_tokens(choice_state& state, std::vector<token_report> c
 }
 
 // Completions: four lists side by side.
-void answer::append_completion_tokens(choice_state& state, std::vector<token_report> const& tokens, bool prompt) const {
-    for (auto const& token : tokens) {
+void answer::append_completion_tokens(choice_state& state, const std::vector<token_report>& tokens, bool prompt) const {
+    for (const auto& token : tokens) {
         separate(state.logprobs);
         separate(state.token_logprobs);
         separate(state.top_logprobs);
@@ -247,19 +248,19 @@ void answer::append_event(std::size_t index, choice_state& state, std::string_vi
     out += "}\n\n";
 }
 
-void answer::add(std::size_t part, text_delta const& delta, std::string& out) {
-    auto const index = part * form_.n + delta.choice;
+void answer::add(std::size_t part, const text_delta& delta, std::string& out) {
+    const auto index = part * form_.n + delta.choice;
     if (delta.choice >= form_.n || index >= choices_.size()) return;
     auto& state = choices_[index];
     if (state.finish != finish_reason::none) return;
-    auto const before = state.bytes();
-    bool const chat = form_.api == api_kind::chat;
+    const auto before = state.bytes();
+    const bool chat = form_.api == api_kind::chat;
     if (form_.logprobs) {
         if (!chat) append_completion_tokens(state, delta.prompt, true);
         chat ? append_chat_tokens(state, delta.tokens) : append_completion_tokens(state, delta.tokens, false);
     }
     if (form_.token_ids) {
-        for (auto const& token : delta.tokens) {
+        for (const auto& token : delta.tokens) {
             separate(state.token_ids);
             append_json_number(state.token_ids, std::int64_t{token.token});
         }
@@ -270,7 +271,7 @@ void answer::add(std::size_t part, text_delta const& delta, std::string& out) {
         kept_bytes_ += state.bytes() - before;
         return;
     }
-    bool const something = !delta.text.empty() || !state.logprobs.empty() || !state.token_ids.empty();
+    const bool something = !delta.text.empty() || !state.logprobs.empty() || !state.token_ids.empty();
     if (chat && !state.role_sent && (something || delta.finish != finish_reason::none)) {
         state.role_sent = true;
         append_event(index, state, {}, "assistant", finish_reason::none, out);
@@ -307,8 +308,8 @@ void answer::append_choice(std::size_t index, choice_state& state, std::string& 
     out += '}';
 }
 
-void answer::finish(std::vector<request_usage> const& usage, std::string& out) {
-    auto const total = total_of(usage);
+void answer::finish(const std::vector<request_usage>& usage, std::string& out) {
+    const auto total = total_of(usage);
     if (form_.stream) {
         if (form_.include_usage) {
             out += event_prefix_;
@@ -345,7 +346,7 @@ void answer::finish(std::vector<request_usage> const& usage, std::string& out) {
     out += "}";
 }
 
-void answer::fail(client_error const& error, std::string& out) {
+void answer::fail(const client_error& error, std::string& out) {
     out += "data: ";
     out += error_json(error);
     out += "\n\n";

@@ -19,7 +19,7 @@
 namespace fermata::openai {
 
 // {"error":{"message","type","param","code"}}
-std::string error_json(client_error const& error);
+std::string error_json(const client_error& error);
 
 struct answer_head {
     std::string id;          // chatcmpl-..., cmpl-...
@@ -34,13 +34,13 @@ public:
 
     // Adds what a text_delta of prompt `part` brings. In a stream the events are appended to `out`; otherwise the parts of
     // the body are kept and `out` stays as it is.
-    void add(std::size_t part, text_delta const& delta, std::string& out);
+    void add(std::size_t part, const text_delta& delta, std::string& out);
 
     // All prompts are done. A stream's last events with `[DONE]`, or the whole body.
-    void finish(std::vector<request_usage> const& usage, std::string& out);
+    void finish(const std::vector<request_usage>& usage, std::string& out);
 
     // A stream's last event after its headers are sent.
-    static void fail(client_error const& error, std::string& out);
+    static void fail(const client_error& error, std::string& out);
 
     std::size_t kept_bytes() const noexcept { return kept_bytes_; }
     std::string_view finish_of(std::size_t choice) const;  // "stop", "length", "" while it runs
@@ -60,8 +60,8 @@ private:
         }
     };
 
-    void append_chat_tokens(choice_state& state, std::vector<token_report> const& tokens) const;
-    void append_completion_tokens(choice_state& state, std::vector<token_report> const& tokens, bool prompt) const;
+    void append_chat_tokens(choice_state& state, const std::vector<token_report>& tokens) const;
+    void append_completion_tokens(choice_state& state, const std::vector<token_report>& tokens, bool prompt) const;
     void append_logprobs(std::string& out, choice_state& state) const;
     void append_event(std::size_t index, choice_state& state, std::string_view text, std::string_view delta_role,
                       finish_reason finish, std::string& out) const;
@@ -77,10 +77,10 @@ private:
 };
 
 // {"prompt_tokens",...}
-void append_usage(std::string& out, request_usage const& usage);
+void append_usage(std::string& out, const request_usage& usage);
 // {"request","source",...}
-void append_fermata(std::string& out, std::string_view request, request_usage const& usage);
+void append_fermata(std::string& out, std::string_view request, const request_usage& usage);
 // Of several prompts: counts are summed, times are the longest, the source is the first prompt's.
-request_usage total_of(std::vector<request_usage> const& each);
+request_usage total_of(const std::vector<request_usage>& each);
 
 }  // namespace fermata::openai

@@ -29,9 +29,9 @@ private:
     bool first_ = true;
 };
 
-std::string part_text(json_value part, std::string const& path) {
-    fields const f(part, path);
-    auto const type = f.text("type");
+std::string part_text(json_value part, const std::string& path) {
+    const fields f(part, path);
+    const auto type = f.text("type");
     if (!type) refuse(f.path_of("type"), "'" + f.path_of("type") + "' is missing");
     if (*type == "text" || *type == "input_text" || *type == "output_text") {
         auto text = f.text("text");
@@ -43,7 +43,7 @@ std::string part_text(json_value part, std::string const& path) {
         if (!text) refuse(f.path_of("refusal"), "'" + f.path_of("refusal") + "' is missing");
         return *std::move(text);
     }
-    bool const media = *type == "image_url" || *type == "input_image" || *type == "input_audio" || *type == "video_url" ||
+    const bool media = *type == "image_url" || *type == "input_image" || *type == "input_audio" || *type == "video_url" ||
                        *type == "audio_url" || *type == "file" || *type == "input_file";
     if (media)
         refuse(f.path_of("type"), "content parts of type '" + *type + "' aren't supported by this server yet; send text parts",
@@ -51,7 +51,7 @@ std::string part_text(json_value part, std::string const& path) {
     refuse(f.path_of("type"), "'" + f.path_of("type") + "' must be 'text'", "invalid_value");
 }
 
-std::string joined_parts(json_value parts, std::string const& path) {
+std::string joined_parts(json_value parts, const std::string& path) {
     std::string text;
     std::size_t index = 0;
     parts.for_each_element([&](json_value part) {
@@ -61,9 +61,9 @@ std::string joined_parts(json_value parts, std::string const& path) {
     return text;
 }
 
-void append_content(std::string& out, fields const& message, std::string const& role) {
-    auto const path = message.path_of("content");
-    auto const content = message.get("content");
+void append_content(std::string& out, const fields& message, const std::string& role) {
+    const auto path = message.path_of("content");
+    const auto content = message.get("content");
     if (!content) {
         if (role != "assistant")
             refuse(path, "'" + path + "' is missing: a message of the role '" + role + "' needs a string or a list of text parts");
@@ -78,41 +78,41 @@ void append_content(std::string& out, fields const& message, std::string const& 
 }
 
 // `arguments` as an object: a string must spell one; an object is taken as it is.
-void append_arguments(std::string& out, json_value arguments, std::string const& path, request_limits const& limits) {
+void append_arguments(std::string& out, json_value arguments, const std::string& path, const request_limits& limits) {
     if (arguments.is(json_kind::object)) {
         out.append(arguments.raw());
         return;
     }
     if (!arguments.is(json_kind::string)) refuse_type(path, "a string that holds a JSON object", arguments);
-    auto const text = arguments.string();
+    const auto text = arguments.string();
     if (text.find_first_not_of(" \t\r\n") == text.npos) {
         out += "{}";
         return;
     }
     try {
-        json_document const parsed(text, limits.json);
+        const json_document parsed(text, limits.json);
         if (!parsed.root().is(json_kind::object))
             refuse(path, "'" + path + "' must spell a JSON object, not " + std::string(name_of(parsed.root().kind())),
                    "invalid_value");
         check_members(parsed.root(), path, limits);
         out.append(parsed.root().raw());
-    } catch (json_error const& e) {
+    } catch (const json_error& e) {
         refuse(path, "'" + path + "' must spell a JSON object: " + e.what() + " at byte " + std::to_string(e.offset()),
                "invalid_value");
     }
 }
 
-void append_function(std::string& out, json_value function, std::string const& path, request_limits const& limits) {
-    fields const f(function, path);
+void append_function(std::string& out, json_value function, const std::string& path, const request_limits& limits) {
+    const fields f(function, path);
     if (!f.text("name")) refuse(f.path_of("name"), "'" + f.path_of("name") + "' is missing");
     object_writer writer(out);
     bool arguments_seen = false;
     function.for_each_member([&](json_value name, json_value) {
-        auto const key = name.string();
+        const auto key = name.string();
         if (key == "arguments") {
             if (arguments_seen) return;
             arguments_seen = true;
-            auto const value = f.get("arguments");
+            const auto value = f.get("arguments");
             writer.member(name.raw());
             if (value)
                 append_arguments(out, *value, f.path_of("arguments"), limits);
@@ -126,19 +126,19 @@ void append_function(std::string& out, json_value function, std::string const& p
     writer.end();
 }
 
-void append_tool_calls(std::string& out, json_value calls, std::string const& path, request_limits const& limits) {
+void append_tool_calls(std::string& out, json_value calls, const std::string& path, const request_limits& limits) {
     if (!calls.is(json_kind::array)) refuse_type(path, "a list", calls);
     out += '[';
     std::size_t index = 0;
     calls.for_each_element([&](json_value call) {
-        auto const here = element_path(path, index);
+        const auto here = element_path(path, index);
         if (index++ != 0) out += ',';
-        fields const f(call, here);
-        auto const type = f.text("type");
+        const fields f(call, here);
+        const auto type = f.text("type");
         if (type && *type != "function")
             refuse(f.path_of("type"), "'" + f.path_of("type") + "' must be 'function'", "invalid_value");
         f.text("id");
-        auto const function = f.get("function");
+        const auto function = f.get("function");
         if (!function) refuse(f.path_of("function"), "'" + f.path_of("function") + "' is missing");
         object_writer writer(out);
         bool written = false;
@@ -157,9 +157,11 @@ void append_tool_calls(std::string& out, json_value calls, std::string const& pa
 }
 
 // The one reasoning text of a message, if it has any.
-std::optional<std::string> reasoning_of(fields const& message) {
-    auto const read = [&](std::string_view name) -> std::optional<std::string> {
-        auto const value = message.get(name);
+std::optional<std::string> reasoning_of(const fields& message) {
+    const auto read = [&](std::string_view name) -> std::optional<std::string> {
+        const auto value = message.get(name);
+        if (value && (value->is(json_kind::number) || value->is(json_kind::boolean)))
+            refuse_type(message.path_of(name), "a string", *value);
         // An object of this name is another program's affair: left alone.
         if (!value || !value->is(json_kind::string)) return std::nullopt;
         return value->string();
@@ -168,9 +170,9 @@ std::optional<std::string> reasoning_of(fields const& message) {
     return content && !content->empty() ? content : (read("reasoning") ? read("reasoning") : content);
 }
 
-void append_message(std::string& out, json_value message, std::string const& path, request_limits const& limits) {
-    fields const f(message, path);
-    auto const role = f.text("role");
+void append_message(std::string& out, json_value message, const std::string& path, const request_limits& limits) {
+    const fields f(message, path);
+    const auto role = f.text("role");
     if (!role) refuse(f.path_of("role"), "'" + f.path_of("role") + "' is missing");
     if (std::find(roles.begin(), roles.end(), *role) == roles.end())
         refuse(f.path_of("role"),
@@ -181,7 +183,7 @@ void append_message(std::string& out, json_value message, std::string const& pat
     f.text("name");
     f.text("tool_call_id");
     check_members(message, path, limits);
-    auto const reasoning = reasoning_of(f);
+    const auto reasoning = reasoning_of(f);
 
     object_writer writer(out);
     std::vector<std::string> seen;
@@ -189,7 +191,7 @@ void append_message(std::string& out, json_value message, std::string const& pat
     message.for_each_member([&](json_value name, json_value) {
         auto key = name.string();
         if (std::find(seen.begin(), seen.end(), key) != seen.end()) return;
-        auto const value = *message.find(key);  // the last one, if repeated
+        const auto value = *message.find(key);  // the last one, if repeated
         if (key == "content") {
             has_content = true;
             writer.member("\"content\"");
@@ -217,7 +219,7 @@ void append_message(std::string& out, json_value message, std::string const& pat
 
 }  // namespace
 
-void check_members(json_value value, std::string const& path, request_limits const& limits) {
+void check_members(json_value value, const std::string& path, const request_limits& limits) {
     if (value.is(json_kind::object)) {
         if (value.size() > limits.members_max)
             refuse(path, "'" + path + "' holds an object with " + std::to_string(value.size()) + " members; at most " +
@@ -228,7 +230,7 @@ void check_members(json_value value, std::string const& path, request_limits con
     }
 }
 
-std::string conversation_json(json_value messages, request_limits const& limits) {
+std::string conversation_json(json_value messages, const request_limits& limits) {
     if (!messages.is(json_kind::array)) refuse_type("messages", "a list of messages", messages);
     if (messages.size() == 0) refuse("messages", "'messages' must not be empty", "invalid_value");
     std::string out;
@@ -244,19 +246,19 @@ std::string conversation_json(json_value messages, request_limits const& limits)
     return out;
 }
 
-std::string tools_json(json_value tools, request_limits const& limits) {
+std::string tools_json(json_value tools, const request_limits& limits) {
     if (!tools.is(json_kind::array)) refuse_type("tools", "a list", tools);
     if (tools.size() == 0) return {};
     std::size_t index = 0;
     tools.for_each_element([&](json_value tool) {
-        fields const f(tool, element_path("tools", index++));
-        auto const type = f.text("type");
+        const fields f(tool, element_path("tools", index++));
+        const auto type = f.text("type");
         if (!type || *type != "function")
             refuse(f.path_of("type"), "'" + f.path_of("type") + "' must be 'function'", "invalid_value");
-        auto const function = f.nested("function");
+        const auto function = f.nested("function");
         if (!function) refuse(f.path_of("function"), "'" + f.path_of("function") + "' is missing");
         if (!function->text("name")) refuse(function->path_of("name"), "'" + function->path_of("name") + "' is missing");
-        if (auto const parameters = function->get("parameters"); parameters && !parameters->is(json_kind::object))
+        if (const auto parameters = function->get("parameters"); parameters && !parameters->is(json_kind::object))
             refuse_type(function->path_of("parameters"), "an object", *parameters);
         check_members(tool, f.path_of("function"), limits);
     });

@@ -16,12 +16,12 @@
 namespace fermata::openai {
 
 // The list as JSON. `messages` is the value of the field; refuses what isn't a conversation.
-std::string conversation_json(json_value messages, request_limits const& limits);
+std::string conversation_json(json_value messages, const request_limits& limits);
 
 // The list of tools as sent; empty when there are none. `tools` is the value of the field.
-std::string tools_json(json_value tools, request_limits const& limits);
+std::string tools_json(json_value tools, const request_limits& limits);
 
 // Refuses objects with more members than the limit, below `value` (readers further on look members up one by one).
-void check_members(json_value value, std::string const& path, request_limits const& limits);
+void check_members(json_value value, const std::string& path, const request_limits& limits);
 
 }  // namespace fermata::openai

@@ -4,13 +4,15 @@
 #include <cstdio>
 #include <utility>
 
+#include "frontend/client_errors.hpp"
+
 namespace fermata::openai {
 namespace {
 
 // Short values are shown; long ones and texts aren't (they may be the user's words).
 std::string described(json_value value) {
     if (value.is(json_kind::number) || value.is(json_kind::boolean)) {
-        auto const raw = value.raw();
+        const auto raw = value.raw();
         if (raw.size() <= 32) return std::string(raw);
     }
     return std::string(name_of(value.kind()));
@@ -25,20 +27,14 @@ std::string plain(double value) {
 }  // namespace
 
 client_error invalid_request(std::string param, std::string message, std::string code) {
-    client_error error;
-    error.status = 400;
-    error.type = "invalid_request_error";
-    error.code = std::move(code);
-    error.param = std::move(param);
-    error.message = std::move(message);
-    return error;
+    return make_error(400, std::move(code), std::move(message), std::move(param));
 }
 
 void refuse(std::string param, std::string message, std::string code) {
     throw request_error(invalid_request(std::move(param), std::move(message), std::move(code)));
 }
 
-void refuse_type(std::string const& path, std::string_view expected, json_value found) {
+void refuse_type(const std::string& path, std::string_view expected, json_value found) {
     refuse(path, "'" + path + "' must be " + std::string(expected) + ", not " + described(found), "invalid_type");
 }
 
@@ -56,17 +52,17 @@ std::optional<json_value> fields::get(std::string_view name) const {
 }
 
 std::optional<bool> fields::boolean(std::string_view name) const {
-    auto const value = get(name);
+    const auto value = get(name);
     if (!value) return std::nullopt;
     if (!value->is(json_kind::boolean)) refuse_type(path_of(name), "true or false", *value);
     return value->boolean();
 }
 
 std::optional<double> fields::number(std::string_view name, double lowest, double highest) const {
-    auto const value = get(name);
+    const auto value = get(name);
     if (!value) return std::nullopt;
     if (!value->is(json_kind::number)) refuse_type(path_of(name), "a number", *value);
-    double const real = value->number();
+    const double real = value->number();
     if (!(real >= lowest && real <= highest) || !std::isfinite(real))
         refuse(path_of(name), "'" + path_of(name) + "' must be a number between " + plain(lowest) + " and " +
                                   plain(highest) + ", not " + described(*value),
@@ -75,10 +71,10 @@ std::optional<double> fields::number(std::string_view name, double lowest, doubl
 }
 
 std::optional<std::int64_t> fields::integer(std::string_view name, std::int64_t lowest, std::int64_t highest) const {
-    auto const value = get(name);
+    const auto value = get(name);
     if (!value) return std::nullopt;
     if (!value->is(json_kind::number)) refuse_type(path_of(name), "a whole number", *value);
-    auto const whole = value->integer();
+    const auto whole = value->integer();
     if (!whole || *whole < lowest || *whole > highest)
         refuse(path_of(name), "'" + path_of(name) + "' must be a whole number between " + std::to_string(lowest) +
                                   " and " + std::to_string(highest) + ", not " + described(*value),
@@ -87,24 +83,24 @@ std::optional<std::int64_t> fields::integer(std::string_view name, std::int64_t 
 }
 
 std::optional<std::string> fields::text(std::string_view name) const {
-    auto const value = get(name);
+    const auto value = get(name);
     if (!value) return std::nullopt;
     if (!value->is(json_kind::string)) refuse_type(path_of(name), "a string", *value);
     return value->string();
 }
 
 std::optional<json_value> fields::list(std::string_view name) const {
-    auto const value = get(name);
+    const auto value = get(name);
     if (value && !value->is(json_kind::array)) refuse_type(path_of(name), "a list", *value);
     return value;
 }
 
 std::optional<fields> fields::nested(std::string_view name) const {
-    auto const value = get(name);
+    const auto value = get(name);
     if (!value) return std::nullopt;
     return fields(*value, path_of(name));
 }
 
-std::string element_path(std::string const& path, std::size_t index) { return path + '[' + std::to_string(index) + ']'; }
+std::string element_path(const std::string& path, std::size_t index) { return path + '[' + std::to_string(index) + ']'; }
 
 }  // namespace fermata::openai

@@ -20,7 +20,7 @@ namespace fermata::openai {
 class request_error : public std::runtime_error {
 public:
     explicit request_error(client_error error) : std::runtime_error(error.message), error_(std::move(error)) {}
-    client_error const& error() const noexcept { return error_; }
+    const client_error& error() const noexcept { return error_; }
 
 private:
     client_error error_;
@@ -30,7 +30,7 @@ client_error invalid_request(std::string param, std::string message, std::string
 [[noreturn]] void refuse(std::string param, std::string message, std::string code = {});
 
 // "`temperature` must be a number, not a string", with what a value looks like when it is short enough to show.
-[[noreturn]] void refuse_type(std::string const& path, std::string_view expected, json_value found);
+[[noreturn]] void refuse_type(const std::string& path, std::string_view expected, json_value found);
 
 class fields {
 public:
@@ -55,6 +55,6 @@ private:
     std::string path_;
 };
 
-std::string element_path(std::string const& path, std::size_t index);
+std::string element_path(const std::string& path, std::size_t index);
 
 }  // namespace fermata::openai

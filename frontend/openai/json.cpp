@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "frontend/openai/text.hpp"
+#include "messages/utf8.hpp"
 
 namespace fermata::openai {
 
@@ -30,8 +30,8 @@ int hex4(std::string_view text, std::size_t at) {
     if (at + 4 > text.size()) return -1;
     int value = 0;
     for (std::size_t i = 0; i < 4; ++i) {
-        char const c = text[at + i];
-        int const digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        const char c = text[at + i];
+        const int digit = is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
         if (digit < 0) return -1;
         value = value * 16 + digit;
     }
@@ -55,7 +55,7 @@ public:
 private:
     using node = json_document::node;
 
-    [[noreturn]] void fail(std::string const& what) const { throw json_error(what, at_); }
+    [[noreturn]] void fail(const std::string& what) const { throw json_error(what, at_); }
 
     void spaces() {
         while (at_ < text_.size() &&
@@ -98,7 +98,7 @@ private:
 
     void word(std::string_view spelled, json_kind kind) {
         if (text_.substr(at_, spelled.size()) != spelled) fail("expected a value");
-        auto const n = open(kind);
+        const auto n = open(kind);
         at_ += spelled.size();
         close(n);
     }
@@ -110,7 +110,7 @@ private:
 
     void number() {
         if (peek() != '-' && !is_digit(peek())) fail("expected a value");
-        auto const n = open(json_kind::number);
+        const auto n = open(json_kind::number);
         if (peek() == '-') ++at_;
         if (peek() == 'I') fail("NaN and Infinity aren't JSON");
         if (peek() == '0') {
@@ -132,12 +132,12 @@ private:
     }
 
     void string() {
-        auto const n = open(json_kind::string);
+        const auto n = open(json_kind::string);
         bool escaped = false;
         ++at_;
         while (true) {
             if (at_ >= text_.size()) fail("a string isn't closed");
-            auto const c = static_cast<unsigned char>(text_[at_]);
+            const auto c = static_cast<unsigned char>(text_[at_]);
             if (c == '"') break;
             if (c < 0x20) fail("a control character in a string must be escaped");
             if (c == '\\') {
@@ -146,7 +146,7 @@ private:
             } else if (c < 0x80) {
                 ++at_;
             } else {
-                auto const length = utf8_sequence(text_, at_);
+                const auto length = utf8::sequence(text_, at_);
                 if (length == 0) fail("a string isn't valid UTF-8");
                 at_ += length;
             }
@@ -157,21 +157,21 @@ private:
     }
 
     void escape() {
-        char const c = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+        const char c = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
         if (c != 'u') {
             if (c == '\0' || std::string_view("\"\\/bfnrt").find(c) == std::string_view::npos)
                 fail("an unknown escape in a string");
             at_ += 2;
             return;
         }
-        int const unit = hex4(text_, at_ + 2);
+        const int unit = hex4(text_, at_ + 2);
         if (unit < 0) fail("\\u needs four hexadecimal digits");
         if (unit >= 0xDC00 && unit <= 0xDFFF) fail("an unpaired surrogate in a string");
         if (unit < 0xD800 || unit > 0xDBFF) {
             at_ += 6;
             return;
         }
-        int const low = text_.substr(at_ + 6, 2) == "\\u" ? hex4(text_, at_ + 8) : -1;
+        const int low = text_.substr(at_ + 6, 2) == "\\u" ? hex4(text_, at_ + 8) : -1;
         if (low < 0xDC00 || low > 0xDFFF) fail("an unpaired surrogate in a string");
         at_ += 12;
     }
@@ -182,7 +182,7 @@ private:
 
     void array(std::size_t depth) {
         deeper(depth);
-        auto const n = open(json_kind::array);
+        const auto n = open(json_kind::array);
         ++at_;
         spaces();
         if (peek() != ']') {
@@ -201,7 +201,7 @@ private:
 
     void object(std::size_t depth) {
         deeper(depth);
-        auto const n = open(json_kind::object);
+        const auto n = open(json_kind::object);
         ++at_;
         spaces();
         if (peek() != '}') {
@@ -240,7 +240,7 @@ json_document::json_document(std::string_view text, json_limits limits) : text_(
 json_kind json_value::kind() const { return document_->nodes_[index_].kind; }
 
 std::string_view json_value::raw() const {
-    auto const& n = document_->nodes_[index_];
+    const auto& n = document_->nodes_[index_];
     return document_->text_.substr(n.begin, n.end - n.begin);
 }
 
@@ -249,13 +249,13 @@ std::size_t json_value::size() const { return document_->nodes_[index_].size; }
 bool json_value::boolean() const { return raw() == "true"; }
 
 double json_value::number() const {
-    auto const text = raw();
+    const auto text = raw();
     double value = 0;
-    auto const result = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
     if (result.ec == std::errc::result_out_of_range) {
         // Too large or too small to be told apart by from_chars: a negative exponent means (nearly) zero.
-        auto const exponent = text.find_first_of("eE");
-        bool const tiny = (exponent != text.npos && text.substr(exponent + 1).starts_with('-')) ||
+        const auto exponent = text.find_first_of("eE");
+        const bool tiny = (exponent != text.npos && text.substr(exponent + 1).starts_with('-')) ||
                           (exponent == text.npos && text.substr(text.front() == '-').starts_with("0."));
         value = tiny ? 0 : std::numeric_limits<double>::infinity();
         if (text.front() == '-') value = -value;
@@ -264,12 +264,12 @@ double json_value::number() const {
 }
 
 std::optional<std::int64_t> json_value::integer() const {
-    auto const text = raw();
+    const auto text = raw();
     std::int64_t value = 0;
-    auto const result = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
     if (result.ec == std::errc{} && result.ptr == text.data() + text.size()) return value;
     if (text.find_first_of(".eE") == text.npos) return std::nullopt;
-    double const real = number();
+    const double real = number();
     // 2^53: up to here every integer is a double of its own.
     if (!(std::fabs(real) <= 9007199254740992.0) || real != std::floor(real)) return std::nullopt;
     return static_cast<std::int64_t>(real);
@@ -286,7 +286,7 @@ std::string json_value::string() const {
             out += text[i++];
             continue;
         }
-        char const c = text[i + 1];
+        const char c = text[i + 1];
         if (c != 'u') {
             out += c == 'b' ? '\b' : c == 'f' ? '\f' : c == 'n' ? '\n' : c == 'r' ? '\r' : c == 't' ? '\t' : c;
             i += 2;
@@ -298,13 +298,13 @@ std::string json_value::string() const {
             point = 0x10000 + ((point - 0xD800) << 10) + (static_cast<std::uint32_t>(hex4(text, i + 2)) - 0xDC00);
             i += 6;
         }
-        append_utf8(out, point);
+        utf8::append(out, static_cast<char32_t>(point));
     }
     return out;
 }
 
 bool json_value::equals(std::string_view text) const {
-    auto const& n = document_->nodes_[index_];
+    const auto& n = document_->nodes_[index_];
     if (n.kind != json_kind::string) return false;
     if (n.escaped) return string() == text;
     return document_->text_.substr(n.begin + 1, n.end - n.begin - 2) == text;
@@ -316,15 +316,6 @@ std::optional<json_value> json_value::find(std::string_view name) const {
         if (key.equals(name)) found = value;
     });
     return found;
-}
-
-std::size_t first_invalid_utf8(std::string_view bytes) {
-    for (std::size_t i = 0; i < bytes.size();) {
-        auto const length = utf8_sequence(bytes, i);
-        if (length == 0) return i;
-        i += length;
-    }
-    return std::string_view::npos;
 }
 
 }  // namespace fermata::openai

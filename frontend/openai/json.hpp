@@ -28,7 +28,7 @@ struct json_limits {
 // What was wrong and at which byte (from 0).
 class json_error : public std::runtime_error {
 public:
-    json_error(std::string const& what, std::size_t offset) : std::runtime_error(what), offset_(offset) {}
+    json_error(const std::string& what, std::size_t offset) : std::runtime_error(what), offset_(offset) {}
     std::size_t offset() const noexcept { return offset_; }
 
 private:
@@ -44,7 +44,7 @@ class json_document;
 
 class json_value {
 public:
-    json_value(json_document const* document, std::uint32_t index) : document_(document), index_(index) {}
+    json_value(const json_document* document, std::uint32_t index) : document_(document), index_(index) {}
 
     json_kind kind() const;
     bool is(json_kind k) const { return kind() == k; }
@@ -65,15 +65,15 @@ public:
     void for_each_member(Visit&& visit) const;
 
 private:
-    json_document const* document_;
+    const json_document* document_;
     std::uint32_t index_;
 };
 
 class json_document {
 public:
     explicit json_document(std::string_view text, json_limits limits = {});
-    json_document(json_document const&) = delete;
-    json_document& operator=(json_document const&) = delete;
+    json_document(const json_document&) = delete;
+    json_document& operator=(const json_document&) = delete;
     json_value root() const { return json_value(this, 0); }
 
 private:
@@ -92,18 +92,15 @@ private:
 
 template <class Visit>
 void json_value::for_each_element(Visit&& visit) const {
-    auto const end = document_->nodes_[index_].next;
+    const auto end = document_->nodes_[index_].next;
     for (auto i = index_ + 1; i < end; i = document_->nodes_[i].next) visit(json_value(document_, i));
 }
 
 template <class Visit>
 void json_value::for_each_member(Visit&& visit) const {
-    auto const end = document_->nodes_[index_].next;
+    const auto end = document_->nodes_[index_].next;
     for (auto i = index_ + 1; i < end; i = document_->nodes_[i + 1].next)
         visit(json_value(document_, i), json_value(document_, i + 1));
 }
-
-// Whether these bytes are UTF-8 (no surrogates, no overlong forms). Returns the offset of the first bad byte, or npos.
-std::size_t first_invalid_utf8(std::string_view bytes);
 
 }  // namespace fermata::openai

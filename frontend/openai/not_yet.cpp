@@ -89,14 +89,14 @@ bool is_neutral(json_value value, neutral means) {
     return false;
 }
 
-[[noreturn]] void refuse_field(std::string const& name) {
+[[noreturn]] void refuse_field(const std::string& name) {
     refuse(name, "'" + name + "' isn't supported by this server yet; leave it out", "unsupported_parameter");
 }
 
-void check_response_format(fields const& body) {
-    auto const format = body.nested("response_format");
+void check_response_format(const fields& body) {
+    const auto format = body.nested("response_format");
     if (!format) return;
-    auto const type = format->text("type");
+    const auto type = format->text("type");
     if (!type) refuse("response_format.type", "'response_format.type' is missing");
     if (*type == "text") return;
     if (*type == "json_object" || *type == "json_schema")
@@ -105,20 +105,20 @@ void check_response_format(fields const& body) {
     refuse("response_format.type", "'response_format.type' must be text, json_object or json_schema", "invalid_value");
 }
 
-void check_modalities(fields const& body) {
-    auto const modalities = body.list("modalities");
+void check_modalities(const fields& body) {
+    const auto modalities = body.list("modalities");
     if (!modalities) return;
     std::size_t index = 0;
     modalities->for_each_element([&](json_value modality) {
-        auto const path = element_path("modalities", index++);
+        const auto path = element_path("modalities", index++);
         if (!modality.is(json_kind::string)) refuse_type(path, "a string", modality);
         if (!modality.equals("text"))
             refuse("modalities", "'modalities': this server only answers in text", "unsupported_parameter");
     });
 }
 
-void check_tool_choice(fields const& body) {
-    auto const choice = body.get("tool_choice");
+void check_tool_choice(const fields& body) {
+    const auto choice = body.get("tool_choice");
     if (!choice || choice->equals("auto") || choice->equals("none")) return;
     if (choice->equals("required") || choice->is(json_kind::object))
         refuse("tool_choice", "'tool_choice' must be 'auto' or 'none': a required or named tool isn't supported by this server yet",
@@ -126,18 +126,18 @@ void check_tool_choice(fields const& body) {
     refuse("tool_choice", "'tool_choice' must be 'auto' or 'none'", "invalid_value");
 }
 
-void check_best_of(fields const& body) {
-    auto const best_of = body.integer("best_of", 1, 1'000'000);
-    auto const n = body.integer("n", 1, 1'000'000);
+void check_best_of(const fields& body) {
+    const auto best_of = body.integer("best_of", 1, 1'000'000);
+    const auto n = body.integer("n");  // its range is checked where it is read
     if (best_of && *best_of != 1 && *best_of != n.value_or(1)) refuse_field("best_of");
 }
 
 }  // namespace
 
-void refuse_not_yet(fields const& body, api_kind api) {
-    for (auto const& each : table) {
+void refuse_not_yet(const fields& body, api_kind api) {
+    for (const auto& each : table) {
         if (!(api == api_kind::chat ? each.chat : each.completion)) continue;
-        auto const value = body.get(each.name);
+        const auto value = body.get(each.name);
         if (value && !is_neutral(*value, each.means)) refuse_field(std::string(each.name));
     }
     check_response_format(body);

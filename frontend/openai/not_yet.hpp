@@ -7,6 +7,6 @@
 
 namespace fermata::openai {
 
-void refuse_not_yet(fields const& body, api_kind api);
+void refuse_not_yet(const fields& body, api_kind api);
 
 }  // namespace fermata::openai

@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "frontend/client_errors.hpp"
 #include "frontend/openai/conversation.hpp"
 #include "frontend/openai/not_yet.hpp"
 #include "frontend/openai/text.hpp"
@@ -29,62 +30,63 @@ std::string place(std::string_view body, std::size_t offset) {
 
 // Runs `parse` on the body as an object; a body that isn't JSON is a 400 that says where.
 template <class Parse>
-auto with_body(std::string_view body, request_limits const& limits, Parse&& parse) {
+auto with_body(std::string_view body, const request_limits& limits, Parse&& parse) {
     if (body.find_first_not_of(" \t\r\n") == body.npos) refuse("", "the body is empty; it must be a JSON object");
     try {
-        json_document const document(body, limits.json);
+        const json_document document(body, limits.json);
         return parse(fields(document.root(), ""));
-    } catch (json_error const& e) {
+    } catch (const json_error& e) {
         refuse("", std::string("the body isn't valid JSON: ") + e.what() + " at " + place(body, e.offset()), "invalid_json");
     }
 }
 
-void check_model(fields const& body, model_facts const& model) {
-    auto const name = body.text("model");
+void check_model(const fields& body, const model_facts& model) {
+    const auto name = body.text("model");
     if (!name || *name == model.id) return;
-    client_error error;
-    error.status = 404;
-    error.type = "invalid_request_error";
-    error.code = "model_not_found";
-    error.param = "model";
-    error.message = "the model '" + *name + "' does not exist; this server has '" + model.id + "'";
-    throw request_error(std::move(error));
+    constexpr std::size_t shown_bytes = 200;
+    throw request_error(make_error(404, "model_not_found",
+                                   "the model '" + name->substr(0, shown_bytes) + "' does not exist; this server has '" +
+                                       model.id + "'",
+                                   "model"));
 }
 
-token_id token_of(json_value value, std::string_view list, std::size_t index, model_facts const& model) {
-    auto const id = value.is(json_kind::number) ? value.integer() : std::nullopt;
-    auto const end = model.vocabulary != 0 ? std::int64_t{model.vocabulary} : tokens_max;
+token_id token_of(json_value value, std::string_view list, std::size_t index, const model_facts& model) {
+    const auto id = value.is(json_kind::number) ? value.integer() : std::nullopt;
+    const auto end = model.vocabulary != 0 ? std::int64_t{model.vocabulary} : tokens_max;
     if (id && *id >= 0 && *id < end) return static_cast<token_id>(*id);
-    auto const path = element_path(std::string(list), index);  // made only where it is needed: a prompt has many tokens
+    const auto path = element_path(std::string(list), index);  // made only where it is needed: a prompt has many tokens
     if (!id) refuse_type(path, "a token id", value);
     refuse(path, "'" + path + "' must be a token id between 0 and " + std::to_string(end - 1) + ", not " + std::to_string(*id),
            "invalid_value");
 }
 
-std::vector<token_bias> logit_bias(fields const& body, model_facts const& model) {
+std::vector<token_bias> logit_bias(const fields& body, const model_facts& model, const request_limits& limits) {
     std::vector<token_bias> result;
-    auto const map = body.nested("logit_bias");
+    const auto map = body.nested("logit_bias");
     if (!map) return result;
+    if (map->object().size() > limits.logit_bias_max)
+        refuse("logit_bias", "'logit_bias' has " + std::to_string(map->object().size()) + " tokens; at most " +
+                                 std::to_string(limits.logit_bias_max) + " are allowed", "invalid_value");
     map->object().for_each_member([&](json_value name, json_value value) {
-        auto const key = name.string();
-        auto const path = map->path_of(key.size() <= 32 ? key : "...");
+        const auto key = name.string();
+        const auto path = map->path_of(key.size() <= 32 ? key : "...");
         std::int64_t id = -1;
-        auto const end = key.data() + key.size();
-        auto const read = std::from_chars(key.data(), end, id);
-        auto const ids_end = model.vocabulary != 0 ? std::int64_t{model.vocabulary} : tokens_max;
+        const auto end = key.data() + key.size();
+        const auto read = std::from_chars(key.data(), end, id);
+        const auto ids_end = model.vocabulary != 0 ? std::int64_t{model.vocabulary} : tokens_max;
         if (read.ec != std::errc{} || read.ptr != end || id < 0 || id >= ids_end)
             refuse("logit_bias", "'" + path + "' must be named by a token id between 0 and " + std::to_string(ids_end - 1),
                    "invalid_value");
         if (!value.is(json_kind::number)) refuse_type(path, "a number", value);
-        double const bias = value.number();
+        const double bias = value.number();
         if (!(bias >= -100 && bias <= 100))
             refuse(path, "'" + path + "' must be a number between -100 and 100", "invalid_value");
         result.push_back({static_cast<token_id>(id), static_cast<float>(bias)});
     });
     // One bias a token: the last one named, as for any repeated member.
-    std::stable_sort(result.begin(), result.end(), [](auto const& a, auto const& b) { return a.token < b.token; });
+    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.token < b.token; });
     std::vector<token_bias> unique;
-    for (auto const& each : result) {
+    for (const auto& each : result) {
         if (!unique.empty() && unique.back().token == each.token)
             unique.back() = each;
         else
@@ -93,34 +95,44 @@ std::vector<token_bias> logit_bias(fields const& body, model_facts const& model)
     return unique;
 }
 
-sampling_params sampling(fields const& body, model_facts const& model, submit& out) {
+// Any 64 bits: signed, or unsigned where that doesn't hold it.
+std::uint64_t seed_of(const fields& body, json_value given) {
+    if (given.is(json_kind::number) && !given.integer()) {
+        const auto raw = given.raw();
+        std::uint64_t large = 0;
+        const auto read = std::from_chars(raw.data(), raw.data() + raw.size(), large);
+        if (read.ec == std::errc{} && read.ptr == raw.data() + raw.size()) return large;
+    }
+    return static_cast<std::uint64_t>(*body.integer("seed"));
+}
+
+sampling_params sampling(const fields& body, const model_facts& model, const request_limits& limits, submit& out) {
     constexpr double positive = std::numeric_limits<float>::min();
     sampling_params result;
     result.temperature = static_cast<float>(body.number("temperature", 0, 2).value_or(1));
     // 0 keeps the most likely token alone, as the smallest positive value does.
     result.top_p = static_cast<float>(std::max(positive, body.number("top_p", 0, 1).value_or(1)));
-    auto const top_k = body.integer("top_k", -1, tokens_max).value_or(0);
+    const auto top_k = body.integer("top_k", -1, tokens_max).value_or(0);
     result.top_k = static_cast<std::uint32_t>(std::max<std::int64_t>(top_k, 0));
     result.min_p = static_cast<float>(body.number("min_p", 0, 1).value_or(0));
     result.frequency_penalty = static_cast<float>(body.number("frequency_penalty", -2, 2).value_or(0));
     result.presence_penalty = static_cast<float>(body.number("presence_penalty", -2, 2).value_or(0));
-    auto const repetition = body.number("repetition_penalty", 0, 100).value_or(1);
-    if (repetition < positive)
-        refuse("repetition_penalty", "'repetition_penalty' must be greater than 0", "invalid_value");
-    result.repetition_penalty = static_cast<float>(repetition);
-    result.logit_bias = logit_bias(body, model);
-    if (auto const seed = body.integer("seed")) {
-        result.seed = static_cast<std::uint64_t>(*seed);
+    const auto repetition = body.number("repetition_penalty", 0, 100).value_or(1);
+    if (repetition <= 0) refuse("repetition_penalty", "'repetition_penalty' must be greater than 0", "invalid_value");
+    result.repetition_penalty = static_cast<float>(std::max(positive, repetition));
+    result.logit_bias = logit_bias(body, model, limits);
+    if (const auto given = body.get("seed")) {
+        result.seed = seed_of(body, *given);
         out.seed_given = true;
     }
     return result;
 }
 
-std::vector<std::string> stop_strings(fields const& body, request_limits const& limits) {
+std::vector<std::string> stop_strings(const fields& body, const request_limits& limits) {
     std::vector<std::string> result;
-    auto const stop = body.get("stop");
+    const auto stop = body.get("stop");
     if (!stop) return result;
-    auto const add = [&](json_value value, std::string const& path) {
+    const auto add = [&](json_value value, const std::string& path) {
         if (!value.is(json_kind::string)) refuse_type(path, "a string", value);
         auto text = value.string();
         if (text.empty()) refuse(path, "'" + path + "' must not be an empty string", "invalid_value");
@@ -143,13 +155,13 @@ std::vector<std::string> stop_strings(fields const& body, request_limits const& 
     return result;
 }
 
-std::vector<token_id> stop_tokens(fields const& body, model_facts const& model, request_limits const& limits) {
+std::vector<token_id> stop_tokens(const fields& body, const model_facts& model, const request_limits& limits) {
     std::vector<token_id> result;
-    auto const list = body.list("stop_token_ids");
+    const auto list = body.list("stop_token_ids");
     if (!list) return result;
-    if (list->size() > limits.stop_strings_max * 16)
+    if (list->size() > limits.stop_tokens_max)
         refuse("stop_token_ids", "'stop_token_ids' has " + std::to_string(list->size()) + " ids; at most " +
-                                     std::to_string(limits.stop_strings_max * 16) + " are allowed", "invalid_value");
+                                     std::to_string(limits.stop_tokens_max) + " are allowed", "invalid_value");
     std::size_t index = 0;
     list->for_each_element(
         [&](json_value each) { result.push_back(token_of(each, "stop_token_ids", index++, model)); });
@@ -157,8 +169,8 @@ std::vector<token_id> stop_tokens(fields const& body, model_facts const& model, 
 }
 
 // The project's own extension object.
-void fermata_object(fields const& body, submit& out, request_limits const& limits) {
-    auto const own = body.nested("fermata");
+void fermata_object(const fields& body, submit& out, const request_limits& limits) {
+    const auto own = body.nested("fermata");
     if (!own) return;
     out.session = own->text("session").value_or("");
     if (out.session.size() > limits.session_bytes_max)
@@ -172,24 +184,24 @@ void fermata_object(fields const& body, submit& out, request_limits const& limit
     out.deadline_ms = static_cast<std::uint32_t>(own->integer("deadline_ms", 0, tokens_max).value_or(0));
 }
 
-void stream_fields(fields const& body, answer_form& form) {
+void stream_fields(const fields& body, answer_form& form) {
     form.stream = body.boolean("stream").value_or(false);
-    auto const options = body.nested("stream_options");
+    const auto options = body.nested("stream_options");
     if (!options) return;
     if (!form.stream) refuse("stream_options", "'stream_options' is only allowed when 'stream' is true", "invalid_value");
     form.include_usage = options->boolean("include_usage").value_or(false);
 }
 
 // What both generation routes share: everything but the prompt, the log-probabilities and the token limit.
-submit common(fields const& body, answer_form& form, model_facts const& model, request_limits const& limits) {
+submit common(const fields& body, answer_form& form, const model_facts& model, const request_limits& limits) {
     check_model(body, model);
     refuse_not_yet(body, form.api);
     stream_fields(body, form);
     form.token_ids = body.boolean("return_token_ids").value_or(false);
     submit result;
-    auto const n = body.integer("n", 1, static_cast<std::int64_t>(limits.choices_max)).value_or(1);
+    const auto n = body.integer("n", 1, static_cast<std::int64_t>(limits.choices_max)).value_or(1);
     form.n = result.n = static_cast<std::uint32_t>(n);
-    result.sampling = sampling(body, model, result);
+    result.sampling = sampling(body, model, limits, result);
     result.stop = stop_strings(body, limits);
     result.stop_tokens = stop_tokens(body, model, limits);
     result.ignore_eos = body.boolean("ignore_eos").value_or(false);
@@ -199,21 +211,21 @@ submit common(fields const& body, answer_form& form, model_facts const& model, r
 }
 
 // Variables that the client hands to the chat template.
-std::string template_arguments(fields const& body, request_limits const& limits, bool generation_prompt) {
+std::string template_arguments(const fields& body, const request_limits& limits, bool generation_prompt) {
     std::string out;
-    auto const add = [&](std::string_view raw_name, std::string_view raw_value) {
+    const auto add = [&](std::string_view raw_name, std::string_view raw_value) {
         out += out.empty() ? '{' : ',';
         out.append(raw_name);
         out += ':';
         out.append(raw_value);
     };
     if (!generation_prompt) add("\"add_generation_prompt\"", "false");
-    if (auto const effort = body.text("reasoning_effort")) add("\"reasoning_effort\"", body.get("reasoning_effort")->raw());
-    if (auto const documents = body.list("documents")) {
+    if (const auto effort = body.text("reasoning_effort")) add("\"reasoning_effort\"", body.get("reasoning_effort")->raw());
+    if (const auto documents = body.list("documents")) {
         check_members(*documents, "documents", limits);
         add("\"documents\"", documents->raw());
     }
-    if (auto const more = body.nested("chat_template_kwargs")) {
+    if (const auto more = body.nested("chat_template_kwargs")) {
         check_members(more->object(), "chat_template_kwargs", limits);
         more->object().for_each_member([&](json_value name, json_value value) {
             if (name.equals("messages") || name.equals("tools") || name.equals("chat_template"))
@@ -227,29 +239,29 @@ std::string template_arguments(fields const& body, request_limits const& limits,
     return out;
 }
 
-void chat_logprobs(fields const& body, submit& request, answer_form& form, request_limits const& limits) {
+void chat_logprobs(const fields& body, submit& request, answer_form& form, const request_limits& limits) {
     form.logprobs = request.report.logprobs = body.boolean("logprobs").value_or(false);
-    auto const top = body.integer("top_logprobs", 0, limits.top_logprobs_max).value_or(0);
+    const auto top = body.integer("top_logprobs", 0, limits.top_logprobs_max).value_or(0);
     if (top > 0 && !form.logprobs)
         refuse("top_logprobs", "'top_logprobs' needs 'logprobs' to be true", "invalid_value");
     request.report.top_logprobs = static_cast<std::uint32_t>(top);
 }
 
-void completion_logprobs(fields const& body, submit& request, answer_form& form, request_limits const& limits) {
-    auto const value = body.get("logprobs");
+void completion_logprobs(const fields& body, submit& request, answer_form& form, const request_limits& limits) {
+    const auto value = body.get("logprobs");
     if (!value || (value->is(json_kind::boolean) && !value->boolean())) return;
-    auto const top = *body.integer("logprobs", 0, limits.top_logprobs_max);
+    const auto top = *body.integer("logprobs", 0, limits.top_logprobs_max);
     form.logprobs = request.report.logprobs = true;
     request.report.top_logprobs = static_cast<std::uint32_t>(top);
 }
 
-std::optional<std::uint32_t> token_limit(fields const& body, std::string_view name, std::int64_t lowest) {
-    auto const value = body.integer(name, lowest, tokens_max);
+std::optional<std::uint32_t> token_limit(const fields& body, std::string_view name, std::int64_t lowest) {
+    const auto value = body.integer(name, lowest, tokens_max);
     if (!value) return std::nullopt;
     return static_cast<std::uint32_t>(*value);
 }
 
-submit token_prompt(submit base, json_value list, std::string const& path, model_facts const& model) {
+submit token_prompt(submit base, json_value list, const std::string& path, const model_facts& model) {
     std::vector<token_id> tokens;
     tokens.reserve(list.size());
     list.for_each_element([&](json_value each) { tokens.push_back(token_of(each, path, tokens.size(), model)); });
@@ -266,8 +278,8 @@ submit text_prompt(submit base, json_value text) {
 }
 
 // `prompt`: a string, a list of strings, a list of token ids, or a list of such lists.
-std::vector<submit> prompts(fields const& body, submit const& base, model_facts const& model, request_limits const& limits) {
-    auto const prompt = body.get("prompt");
+std::vector<submit> prompts(const fields& body, const submit& base, const model_facts& model, const request_limits& limits) {
+    const auto prompt = body.get("prompt");
     if (!prompt) refuse("prompt", "'prompt' is missing");
     std::vector<submit> result;
     if (prompt->is(json_kind::string)) {
@@ -288,7 +300,7 @@ std::vector<submit> prompts(fields const& body, submit const& base, model_facts 
         refuse("prompt", "'prompt' has " + std::to_string(prompt->size()) + " prompts with n = " + std::to_string(base.n) +
                              "; at most " + std::to_string(limits.choices_max) + " answers are allowed", "invalid_value");
     prompt->for_each_element([&](json_value each) {
-        auto const path = element_path("prompt", result.size());
+        const auto path = element_path("prompt", result.size());
         if (each.is(json_kind::string) && first->is(json_kind::string))
             result.push_back(text_prompt(base, each));
         else if (each.is(json_kind::array) && first->is(json_kind::array))
@@ -301,27 +313,27 @@ std::vector<submit> prompts(fields const& body, submit const& base, model_facts 
 
 }  // namespace
 
-generation_request parse_chat(std::string_view body, model_facts const& model, request_limits const& limits) {
-    return with_body(body, limits, [&](fields const& f) {
+generation_request parse_chat(std::string_view body, const model_facts& model, const request_limits& limits) {
+    return with_body(body, limits, [&](const fields& f) {
         generation_request result;
         result.form.api = api_kind::chat;
         auto request = common(f, result.form, model, limits);
         request.kind = prompt_kind::chat;
-        auto const messages = f.get("messages");
+        const auto messages = f.get("messages");
         if (!messages) refuse("messages", "'messages' is missing");
         request.messages_json = conversation_json(*messages, limits);
-        if (auto const tools = f.get("tools")) request.tools_json = tools_json(*tools, limits);
+        if (const auto tools = f.get("tools")) request.tools_json = tools_json(*tools, limits);
         request.template_arguments_json = template_arguments(f, limits, f.boolean("add_generation_prompt").value_or(true));
         chat_logprobs(f, request, result.form, limits);
         request.max_tokens = token_limit(f, "max_tokens", 1);
-        if (auto const newer = token_limit(f, "max_completion_tokens", 1)) request.max_tokens = newer;
+        if (const auto newer = token_limit(f, "max_completion_tokens", 1)) request.max_tokens = newer;
         result.parts.push_back(std::move(request));
         return result;
     });
 }
 
-generation_request parse_completion(std::string_view body, model_facts const& model, request_limits const& limits) {
-    return with_body(body, limits, [&](fields const& f) {
+generation_request parse_completion(std::string_view body, const model_facts& model, const request_limits& limits) {
+    return with_body(body, limits, [&](const fields& f) {
         generation_request result;
         result.form.api = api_kind::completion;
         auto base = common(f, result.form, model, limits);
@@ -329,25 +341,25 @@ generation_request parse_completion(std::string_view body, model_facts const& mo
         base.echo = f.boolean("echo").value_or(false);
         base.report.prompt_logprobs = base.echo && result.form.logprobs;
         base.max_tokens = token_limit(f, "max_tokens", 0);
-        if (auto const newer = token_limit(f, "max_completion_tokens", 0)) base.max_tokens = newer;
+        if (const auto newer = token_limit(f, "max_completion_tokens", 0)) base.max_tokens = newer;
         result.parts = prompts(f, base, model, limits);
         result.form.prompts = static_cast<std::uint32_t>(result.parts.size());
         return result;
     });
 }
 
-tokenize_request parse_tokenize(std::string_view body, model_facts const& model, request_limits const& limits) {
-    return with_body(body, limits, [&](fields const& f) {
+tokenize_request parse_tokenize(std::string_view body, const model_facts& model, const request_limits& limits) {
+    return with_body(body, limits, [&](const fields& f) {
         tokenize_request result;
         check_model(f, model);
         result.token_strings = f.boolean("return_token_strs").value_or(false);
-        if (auto const messages = f.get("messages")) {
+        if (const auto messages = f.get("messages")) {
             if (f.get("prompt")) refuse("prompt", "give 'prompt' or 'messages', not both", "invalid_value");
             if (f.boolean("continue_final_message").value_or(false) || f.get("chat_template"))
                 refuse_not_yet(f, api_kind::chat);
             result.text.messages_json = conversation_json(*messages, limits);
-            if (auto const tools = f.get("tools")) result.text.tools_json = tools_json(*tools, limits);
-            auto const generation_prompt = f.boolean("add_generation_prompt").value_or(true);
+            if (const auto tools = f.get("tools")) result.text.tools_json = tools_json(*tools, limits);
+            const auto generation_prompt = f.boolean("add_generation_prompt").value_or(true);
             result.text.template_arguments_json = template_arguments(f, limits, generation_prompt);
             result.text.add_bos = f.boolean("add_special_tokens").value_or(false);
             return result;
@@ -360,10 +372,10 @@ tokenize_request parse_tokenize(std::string_view body, model_facts const& model,
     });
 }
 
-detokenize_tokens parse_detokenize(std::string_view body, model_facts const& model, request_limits const& limits) {
-    return with_body(body, limits, [&](fields const& f) {
+detokenize_tokens parse_detokenize(std::string_view body, const model_facts& model, const request_limits& limits) {
+    return with_body(body, limits, [&](const fields& f) {
         check_model(f, model);
-        auto const list = f.list("tokens");
+        const auto list = f.list("tokens");
         if (!list) refuse("tokens", "'tokens' is missing");
         std::vector<token_id> tokens;
         tokens.reserve(list->size());

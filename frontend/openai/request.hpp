@@ -20,6 +20,8 @@ struct request_limits {
     std::size_t choices_max = 128;         // prompts times n
     std::size_t stop_strings_max = 16;
     std::size_t stop_bytes_max = 1024;     // of one stop string
+    std::size_t stop_tokens_max = 256;
+    std::size_t logit_bias_max = 1024;     // tokens with a bias
     std::size_t members_max = 1024;        // of one object inside messages and tools
     std::size_t session_bytes_max = 256;
     std::int64_t top_logprobs_max = 20;
@@ -50,15 +52,15 @@ struct generation_request {
 };
 
 // /v1/chat/completions, /v1/completions. Throw request_error.
-generation_request parse_chat(std::string_view body, model_facts const& model, request_limits const& limits);
-generation_request parse_completion(std::string_view body, model_facts const& model, request_limits const& limits);
+generation_request parse_chat(std::string_view body, const model_facts& model, const request_limits& limits);
+generation_request parse_completion(std::string_view body, const model_facts& model, const request_limits& limits);
 
 // /tokenize, /detokenize: as vLLM.
 struct tokenize_request {
     tokenize_text text;
     bool token_strings = false;  // return_token_strs
 };
-tokenize_request parse_tokenize(std::string_view body, model_facts const& model, request_limits const& limits);
-detokenize_tokens parse_detokenize(std::string_view body, model_facts const& model, request_limits const& limits);
+tokenize_request parse_tokenize(std::string_view body, const model_facts& model, const request_limits& limits);
+detokenize_tokens parse_detokenize(std::string_view body, const model_facts& model, const request_limits& limits);
 
 }  // namespace fermata::openai

@@ -1,4 +1,4 @@
-// Text on its way out: JSON strings, numbers, UTF-8. Everything appends to a string that the caller keeps, so that a
+// Text on its way out: JSON strings and numbers. Everything appends to a string that the caller keeps, so that a
 // streamed token costs no allocation of its own.
 #pragma once
 
@@ -7,16 +7,12 @@
 #include <string>
 #include <string_view>
 
+#include "frontend/json_text.hpp"
+
 namespace fermata::openai {
 
-// Length (1 to 4) of the UTF-8 sequence that starts at `at`, 0 if it isn't one.
-std::size_t utf8_sequence(std::string_view bytes, std::size_t at);
-
-void append_utf8(std::string& out, std::uint32_t code_point);
-
-// A JSON string, quotes included. Bytes that aren't UTF-8 become U+FFFD, so the result is always valid JSON.
-void append_json_string(std::string& out, std::string_view text);
-std::string json_string(std::string_view text);
+using fermata::append_json_string;
+using fermata::json_string;
 
 // Shortest decimal form that reads back the same; NaN is `null`, infinities are -9999 and 9999 (OpenAI's way to
 // write "impossible").

@@ -1,23 +1,21 @@
 #include "frontend/planning/planner.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 
+#include "frontend/client_errors.hpp"
+#include "frontend/jinja/fault.hpp"
 #include "frontend/tokenizer/detokenizer.hpp"
 
 namespace fermata {
 namespace {
 
 client_error bad_request(std::string param, std::string message, std::string code = {}) {
-    client_error error;
-    error.status = 400;
-    error.type = "invalid_request_error";
-    error.code = std::move(code);
-    error.param = std::move(param);
-    error.message = std::move(message);
-    return error;
+    return make_error(400, std::move(code), std::move(message), std::move(param));
 }
 
 // A step of preparation failed: carries the client's error to the one place that answers.
@@ -76,6 +74,21 @@ jinja::value parse_json(std::string_view text, const char* what) {
     }
 }
 
+const char* prompt_field(prompt_kind kind) { return kind == prompt_kind::chat ? "messages" : "prompt"; }
+
+// Tokenising takes time and memory that grow with the text: what can't fit is refused before.
+std::vector<token_id> tokens_of(const std::string& text, const submit& request, const text_model& model,
+                                const planning_limits& limits, text::encode_options how) {
+    const std::uint64_t bytes_max = model.bytes_of_tokens_max(limits.max_context_tokens);
+    if (text.size() > bytes_max)
+        refuse(prompt_field(request.kind),
+               "the prompt has " + std::to_string(text.size()) + " bytes; this server's context is " +
+                   std::to_string(limits.max_context_tokens) + " tokens, which stand for at most " +
+                   std::to_string(bytes_max) + " bytes",
+               "context_length_exceeded");
+    return model.words()->encode(text, how);
+}
+
 std::vector<token_id> chat_prompt(const submit& request, const text_model& model, const planning_limits& limits) {
     if (!model.has_chat_template())
         refuse("messages",
@@ -83,34 +96,37 @@ std::vector<token_id> chat_prompt(const submit& request, const text_model& model
     try {
         const std::string text = render_chat(model, request.messages_json, request.tools_json,
                                              request.template_arguments_json, limits.rendering);
-        return model.words()->encode(text, {.parse_special = true, .add_special = false});
+        return tokens_of(text, request, model, limits, {.parse_special = true, .add_special = false});
     } catch (const jinja::error& e) {
         refuse("messages", std::string("the chat template refused this conversation: ") + e.what());
+    } catch (const jinja::fault& e) {  // outside a template: values that nest too deep to be handed to one
+        refuse("messages", e.what());
     } catch (const std::invalid_argument& e) {
         refuse("messages", e.what());
     }
 }
 
-std::vector<token_id> token_prompt(const submit& request, const planning_limits& limits) {
+// The ids as they came, shared.
+token_run token_prompt(const submit& request, const planning_limits& limits) {
     const auto tokens = request.prompt_tokens.span();
+    if (tokens.size() > limits.max_context_tokens) return request.prompt_tokens;  // will be refused by its length
     for (std::size_t i = 0; i < tokens.size(); ++i)
         if (tokens[i] < 0 || (limits.vocabulary != 0 && static_cast<std::uint32_t>(tokens[i]) >= limits.vocabulary))
             refuse("prompt", "prompt[" + std::to_string(i) + "] is " + std::to_string(tokens[i]) +
                                  "; token ids of this model lie between 0 and " +
                                  std::to_string(limits.vocabulary - 1));
-    return {tokens.begin(), tokens.end()};
+    return request.prompt_tokens;
 }
 
-std::vector<token_id> prompt_of(const submit& request, const text_model& model, const planning_limits& limits) {
+token_run prompt_of(const submit& request, const text_model& model, const planning_limits& limits) {
     if (request.kind == prompt_kind::tokens) return token_prompt(request, limits);
     if (!model.has_text())
         refuse(request.kind == prompt_kind::chat ? "messages" : "prompt",
                "the model has no tokenizer: only prompts of token ids can be served");
-    if (request.kind == prompt_kind::chat) return chat_prompt(request, model, limits);
-    return model.words()->encode(request.prompt_text, {.parse_special = true, .add_special = true});
+    if (request.kind == prompt_kind::chat) return token_run(chat_prompt(request, model, limits));
+    return token_run(
+        tokens_of(request.prompt_text, request, model, limits, {.parse_special = true, .add_special = true}));
 }
-
-const char* prompt_field(prompt_kind kind) { return kind == prompt_kind::chat ? "messages" : "prompt"; }
 
 // How many tokens may be sampled; refuses what can't fit (one formula for prompt and answer).
 std::uint32_t answer_room(const submit& request, std::size_t prompt_tokens, const planning_limits& limits) {
@@ -133,16 +149,56 @@ std::uint32_t answer_room(const submit& request, std::size_t prompt_tokens, cons
     return *request.max_tokens;
 }
 
+std::string too_many(const char* what, std::size_t found, const char* of_what, std::size_t most) {
+    return std::string(what) + " has " + std::to_string(found) + " " + of_what + "; at most " + std::to_string(most) +
+           " are allowed";
+}
+
 void check_guard(const submit& request, const planning_limits& limits) {
     if (request.stop.size() > limits.stop_strings_max)
-        refuse("stop", "stop has " + std::to_string(request.stop.size()) + " strings; at most " +
-                           std::to_string(limits.stop_strings_max) + " are allowed");
+        refuse("stop", too_many("stop", request.stop.size(), "strings", limits.stop_strings_max));
+    if (request.stop_tokens.size() > limits.stop_tokens_max)
+        refuse("stop_token_ids", too_many("stop_token_ids", request.stop_tokens.size(), "ids", limits.stop_tokens_max));
+    if (request.session.size() > limits.session_bytes_max)
+        refuse("fermata.session", too_many("the session", request.session.size(), "bytes", limits.session_bytes_max));
     for (const std::string& stop : request.stop) {
         if (stop.empty()) refuse("stop", "a stop string is empty");
         if (stop.size() > limits.stop_bytes_max)
             refuse("stop", "a stop string has " + std::to_string(stop.size()) + " bytes; at most " +
                                std::to_string(limits.stop_bytes_max) + " are allowed");
     }
+}
+
+void check_range(const char* name, float value, float lowest, float highest) {
+    if (value >= lowest && value <= highest) return;  // false for NaN
+    const auto shown = [](float x) { return x == std::floor(x) ? std::to_string(static_cast<long long>(x)) : std::to_string(x); };
+    refuse(name, std::string(name) + " lies between " + shown(lowest) + " and " + shown(highest));
+}
+
+// The ranges of the HTTP interface; `top_p` and `repetition_penalty` must be above 0.
+void check_sampling(const sampling_params& how) {
+    constexpr float least = std::numeric_limits<float>::min();
+    check_range("temperature", how.temperature, 0, 2);
+    check_range("top_p", how.top_p, least, 1);
+    check_range("min_p", how.min_p, 0, 1);
+    check_range("repetition_penalty", how.repetition_penalty, least, 100);
+    check_range("frequency_penalty", how.frequency_penalty, -2, 2);
+    check_range("presence_penalty", how.presence_penalty, -2, 2);
+    for (const token_bias& entry : how.logit_bias) check_range("logit_bias", entry.bias, -100, 100);
+}
+
+// What is reported costs memory with every token.
+void check_report(const submit& request, std::size_t prompt_tokens, std::uint32_t room, const planning_limits& limits) {
+    if (request.report.top_logprobs > limits.top_logprobs_max)
+        refuse("top_logprobs", "top_logprobs is " + std::to_string(request.report.top_logprobs) + "; at most " +
+                                   std::to_string(limits.top_logprobs_max) + " are allowed");
+    const std::uint64_t positions =
+        (request.report.logits ? room : 0) + (request.report.prompt_logits ? prompt_tokens : 0);
+    const std::uint64_t bytes = positions * limits.vocabulary * sizeof(float) * request.n;
+    if (bytes > limits.logits_bytes_max)
+        refuse("logits", "the raw logits of " + std::to_string(positions * request.n) + " positions have " +
+                             std::to_string(bytes) + " bytes; at most " + std::to_string(limits.logits_bytes_max) +
+                             " are allowed");
 }
 
 void check_choices(const submit& request, const planning_limits& limits) {
@@ -152,6 +208,8 @@ void check_choices(const submit& request, const planning_limits& limits) {
 }
 
 void check_bias(const submit& request, const planning_limits& limits) {
+    if (request.sampling.logit_bias.size() > limits.logit_bias_max)
+        refuse("logit_bias", too_many("logit_bias", request.sampling.logit_bias.size(), "tokens", limits.logit_bias_max));
     for (const token_bias& entry : request.sampling.logit_bias)
         if (entry.token < 0 ||
             (limits.vocabulary != 0 && static_cast<std::uint32_t>(entry.token) >= limits.vocabulary))
@@ -189,9 +247,11 @@ prepared prepare(const submit& request, const text_model& model, const planning_
         check_choices(request, limits);
         check_guard(request, limits);
         check_bias(request, limits);
-        token_run prompt(prompt_of(request, model, limits));
+        check_sampling(request.sampling);
+        const token_run prompt = prompt_of(request, model, limits);
         if (prompt.empty()) refuse(prompt_field(request.kind), "the prompt has no tokens");
         const std::uint32_t room = answer_room(request, prompt.size(), limits);
+        check_report(request, prompt.size(), room, limits);
         // Tokens may hold half characters: what is echoed is text like any other.
         if (request.echo && model.has_text())
             result.echo_text = request.kind == prompt_kind::text

@@ -16,11 +16,17 @@ struct planning_limits {
     std::uint32_t choices_max = 128;
     std::uint32_t stop_strings_max = 16;
     std::uint32_t stop_bytes_max = 1024;       // of one stop string
+    std::uint32_t stop_tokens_max = 256;
+    std::uint32_t logit_bias_max = 1024;       // tokens with a bias
+    std::uint32_t top_logprobs_max = 20;
+    std::uint32_t session_bytes_max = 256;
+    std::uint64_t logits_bytes_max = std::uint64_t{1} << 30;  // raw logits of one request (tools)
     std::uint32_t vocabulary = 0;              // ids of token prompts lie below; 0: unchecked
     jinja::render_options rendering;           // limits and the clock of strftime_now
 };
 
-// Every 4xx of a request is decided here (or by the queue). `drawn_seed` is used when the client gave none.
+// Every 4xx of a request is decided here (or by the queue), for whatever door it came through: HTTP refuses some of it
+// earlier, other actors and embedding programs have nobody else to check them. `drawn_seed` is used when the client gave none.
 prepared prepare(const submit& request, const text_model& model, const planning_limits& limits,
                  std::uint64_t drawn_seed, time_ns now);
 

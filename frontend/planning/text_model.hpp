@@ -1,6 +1,7 @@
 // The text side of a resident model: tokenizer and chat template, made once, immutable, shared by all threads.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ public:
     const std::string& bos_text() const noexcept { return bos_text_; }
     const std::string& eos_text() const noexcept { return eos_text_; }
 
+    // What tells before tokenising that a text is longer than any this many tokens can stand for.
+    std::uint64_t bytes_of_tokens_max(std::uint64_t tokens) const noexcept;
+
     // What the token guard sees of each token: its bytes as part of an answer's text, empty for special ones.
     std::vector<std::string> answer_bytes() const;
 
@@ -34,6 +38,7 @@ private:
     std::shared_ptr<const text::tokenizer> words_;
     std::optional<jinja::program> template_;
     std::string bos_text_, eos_text_;
+    std::uint64_t token_bytes_max_ = 0;
 };
 
 }  // namespace fermata

@@ -48,9 +48,8 @@ incremental_detokenizer::incremental_detokenizer(std::shared_ptr<const tokenizer
     : words_(std::move(words)), with_special_(with_special) {}
 
 std::string incremental_detokenizer::push(token_id token) {
-    const std::string_view bytes = words_->token_bytes(token);
-    if (!with_special_ && words_->is_special(token)) return {};
-    held_.append(bytes);
+    if (!words_->has_token(token) || (!with_special_ && words_->is_special(token))) return {};
+    held_.append(words_->token_bytes(token));
     std::string out;
     std::size_t at = 0;
     while (at < held_.size()) {

@@ -23,13 +23,10 @@ public:
 
     // The text that became complete with this token; often the token's own, empty while a character is incomplete.
     // Bytes that can be part of no character come out as U+FFFD, one for each maximal ill-formed part (as Unicode
-    // and Python do), so the text is always valid UTF-8.
+    // and Python do), so the text is always valid UTF-8. Ids without a token (rows that only pad a model's output) have
+    // no text.
     std::string push(token_id token);
     std::string push(std::span<const token_id> tokens);
-
-    // Bytes of a character that is not complete yet. At the end of an answer they are withheld, never sent.
-    std::string_view incomplete() const noexcept { return held_; }
-    void clear() noexcept { held_.clear(); }
 
 private:
     std::shared_ptr<const tokenizer> words_;
@@ -52,7 +49,6 @@ public:
 
     bool stopped() const noexcept { return stop_.has_value(); }
     std::string_view stop() const noexcept { return stop_ ? std::string_view(stops_[*stop_]) : std::string_view(); }
-    std::string_view held() const noexcept { return held_; }
 
 private:
     std::vector<std::string> stops_;

@@ -287,7 +287,6 @@ private:
         };
         parts_->bos = named("bos_token");
         parts_->eos = named("eos_token");
-        parts_->padding = named("pad_token");
         if (const token_id id = named("unk_token"); id != no_token) parts_->unknown = id;
         const json_place config(config_, "tokenizer_config.json: ");
         if (config_.is_object()) {

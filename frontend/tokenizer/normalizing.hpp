@@ -27,7 +27,6 @@ public:
 
     void keep(std::size_t begin, std::size_t end);                           // bytes as they are
     void put(std::string_view bytes, std::size_t begin, std::size_t end);    // instead of [begin, end) of the old text
-    void skip_to(std::size_t at) noexcept { at_ = at; }
     std::size_t at() const noexcept { return at_; }
     traced_text take() { return std::move(to_); }
 

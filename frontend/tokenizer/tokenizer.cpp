@@ -188,7 +188,6 @@ std::string_view tokenizer::token_bytes(token_id id) const {
 
 bool tokenizer::has_token(token_id id) const noexcept { return parts_->has(id, parts::present); }
 bool tokenizer::is_special(token_id id) const noexcept { return parts_->has(id, parts::special); }
-bool tokenizer::is_end_of_generation(token_id id) const noexcept { return parts_->has(id, parts::ends_answer); }
 
 token_id tokenizer::find(std::string_view bytes) const noexcept { return parts_->find(bytes); }
 
@@ -196,10 +195,9 @@ std::size_t tokenizer::vocabulary_size() const noexcept { return parts_->flags.s
 token_id tokenizer::bos() const noexcept { return parts_->bos; }
 token_id tokenizer::eos() const noexcept { return parts_->eos; }
 token_id tokenizer::unknown() const noexcept { return parts_->unknown; }
-token_id tokenizer::padding() const noexcept { return parts_->padding; }
+bool tokenizer::normalizes() const noexcept { return !parts_->normal.empty(); }
 std::span<const token_id> tokenizer::end_of_generation() const noexcept { return parts_->end_of_generation; }
 std::span<const token_id> tokenizer::added_prefix() const noexcept { return parts_->prefix; }
-std::span<const token_id> tokenizer::added_suffix() const noexcept { return parts_->suffix; }
 std::string_view tokenizer::kind() const noexcept { return parts_->kind; }
 std::string_view tokenizer::chat_template() const noexcept {
     return parts_->templates.empty() ? std::string_view() : parts_->templates.front().text;

@@ -92,13 +92,11 @@ public:
     token_id bos() const noexcept;                 // no_token when there is none
     token_id eos() const noexcept;
     token_id unknown() const noexcept;
-    token_id padding() const noexcept;
+    bool normalizes() const noexcept;  // text is changed before it is split; its length may change with it
     // Every id that ends an answer, ascending: what the files state, and control tokens that by name end a turn.
     std::span<const token_id> end_of_generation() const noexcept;
-    bool is_end_of_generation(token_id id) const noexcept;
-    // What add_special puts before and after the text.
+    // What add_special puts before the text.
     std::span<const token_id> added_prefix() const noexcept;
-    std::span<const token_id> added_suffix() const noexcept;
 
     std::string_view kind() const noexcept;           // e.g. "smollm"; "tokenizer.json" for one read from that
     std::string_view chat_template() const noexcept;  // empty when the model has none

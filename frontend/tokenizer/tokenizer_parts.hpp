@@ -29,7 +29,7 @@ struct tokenizer::parts {
     splitter split;
     bool prefix_space = false;  // a space is put before every piece that doesn't begin with one...
     splitter split_after_prefix;  // ...and then it is split once more
-    token_id bos = no_token, eos = no_token, unknown = no_token, padding = no_token;
+    token_id bos = no_token, eos = no_token, unknown = no_token;
     std::vector<token_id> end_of_generation;
     std::vector<token_id> prefix, suffix;
     std::vector<named_template> templates;

@@ -85,34 +85,6 @@ character character_before(std::string_view text, std::size_t at) noexcept {
     return {};
 }
 
-bool is_valid_utf8(std::string_view text) noexcept {
-    for (std::size_t at = 0; at < text.size();) {
-        const character c = character_at(text, at);
-        if (!c.valid) return false;
-        at += c.length;
-    }
-    return true;
-}
-
-void append_utf8(std::string& out, char32_t code) {
-    const auto put = [&out](char32_t byte) { out.push_back(static_cast<char>(byte)); };
-    if (code < 0x80) {
-        put(code);
-    } else if (code < 0x800) {
-        put(0xC0 | (code >> 6));
-        put(0x80 | (code & 0x3F));
-    } else if (code < 0x10000) {
-        put(0xE0 | (code >> 12));
-        put(0x80 | ((code >> 6) & 0x3F));
-        put(0x80 | (code & 0x3F));
-    } else {
-        put(0xF0 | (code >> 18));
-        put(0x80 | ((code >> 12) & 0x3F));
-        put(0x80 | ((code >> 6) & 0x3F));
-        put(0x80 | (code & 0x3F));
-    }
-}
-
 bool is_word_character(char32_t code) noexcept {
     if (code < 0x80) {
         return (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') || (code >= 'a' && code <= 'z') ||

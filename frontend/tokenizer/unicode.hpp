@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "messages/utf8.hpp"
+
 namespace fermata::text {
 
 struct character {
@@ -32,8 +34,8 @@ inline character character_at(std::string_view text, std::size_t at) noexcept {
 // The character that ends at text[at - 1]; `at` > 0.
 character character_before(std::string_view text, std::size_t at) noexcept;
 
-bool is_valid_utf8(std::string_view text) noexcept;
-void append_utf8(std::string& out, char32_t code);
+inline bool is_valid_utf8(std::string_view text) noexcept { return utf8::is_valid(text); }
+inline void append_utf8(std::string& out, char32_t code) { utf8::append(out, code); }
 
 // General categories as bits; `space` is the property White_Space.
 namespace category {

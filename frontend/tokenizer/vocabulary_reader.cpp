@@ -144,7 +144,7 @@ private:
         parts_->bos = checked(v_.bos, "bos_token_id");
         parts_->eos = checked(v_.eos, "eos_token_id");
         parts_->unknown = checked(v_.unknown, "unknown_token_id");
-        parts_->padding = checked(v_.padding, "padding_token_id");
+        checked(v_.padding, "padding_token_id");
         if (v_.add_bos) {
             if (parts_->bos == no_token) throw tokenizer_error("tokenizer.ggml.add_bos_token is set without bos_token_id");
             parts_->prefix.push_back(parts_->bos);

@@ -5,7 +5,7 @@
 #include <limits>
 #include <msgpack/pack.hpp>
 
-#include "messages/wire/utf8.hpp"
+#include "messages/utf8.hpp"
 
 namespace fermata::wire {
 namespace {
@@ -47,7 +47,7 @@ void pack_writer::number(double x) {
 void pack_writer::text(std::string_view x) {
     const auto size = size32(x.size());
     with(out_, [&](auto& p) {
-        if (is_utf8(x)) p.pack_str(size).pack_str_body(x.data(), size);
+        if (utf8::is_valid(x)) p.pack_str(size).pack_str_body(x.data(), size);
         else p.pack_bin(size).pack_bin_body(x.data(), size);
     });
 }

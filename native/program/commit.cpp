@@ -103,7 +103,7 @@ void program_core::sample(const unit_member& member, row_result& row) {
         spec.sampling.temperature > 0
             ? sampling::uniform(spec.sampling.seed, spec.choice, position, sampling::purpose::token)
             : 0;
-    const token_id token = sampler_.choose(logits, spec.sampling, seq.counts, uniform);
+    const token_id token = sampler_.choose(logits.first(drawn_rows()), spec.sampling, seq.counts, uniform);
     seq.ledger.push_back(token);
     if (seq.counts.active()) seq.counts.add_generated(token);
     row.token = token;
@@ -116,6 +116,12 @@ void program_core::sample(const unit_member& member, row_result& row) {
     }
     if (spec.report.logits && row.logits.empty()) row.logits.assign(logits.begin(), logits.end());
     if (options_.numbers) options_.numbers->generated_tokens.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Rows behind the last token only pad the model's output: nothing can be said with them, so none is ever drawn.
+std::size_t program_core::drawn_rows() const {
+    const std::size_t rows = layout().vocabulary;
+    return options_.tokens && !options_.tokens->bytes.empty() ? std::min(rows, options_.tokens->bytes.size()) : rows;
 }
 
 // Stop and length leave a point to go on from; a fault leaves nothing, and takes back what the sequence published.

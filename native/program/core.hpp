@@ -98,6 +98,7 @@ private:
     row_result commit_member(const unit_member& member);
     void report_prompt(const unit_member& member, std::uint32_t first_new, row_result& row);
     void sample(const unit_member& member, row_result& row);
+    std::size_t drawn_rows() const;
     void end_sequence(sequence& seq, const row_result& row);
 
     // poison.cpp

@@ -45,17 +45,19 @@ std::span<const float> sampler::adjust(std::span<const float> logits, const samp
     std::copy(logits.begin(), logits.end(), adjusted_.begin());
     for (const auto& each : how.logit_bias) {
         const auto i = static_cast<std::size_t>(each.token);
-        if (each.token >= 0 && i < adjusted_.size()) adjusted_[i] += each.bias;
+        if (each.token >= 0 && i < logits.size()) adjusted_[i] += each.bias;
     }
-    if (!penalised) return adjusted_;
+    const auto result = std::span<const float>(adjusted_).first(logits.size());
+    if (!penalised) return result;
     for (const auto& each : counts.entries()) {
+        if (static_cast<std::size_t>(each.token) >= logits.size()) continue;  // of a prompt; it can't be drawn
         float& x = adjusted_[static_cast<std::size_t>(each.token)];
         x = x > 0 ? x / how.repetition_penalty : x * how.repetition_penalty;
         if (each.generated == 0) continue;
         x -= how.frequency_penalty * static_cast<float>(each.generated);
         x -= how.presence_penalty;
     }
-    return adjusted_;
+    return result;
 }
 
 token_id sampler::choose(std::span<const float> raw, const sampling_params& how, const penalty_counts& counts,

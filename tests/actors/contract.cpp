@@ -239,6 +239,30 @@ TEST_CASE("a device that fails for good breaks the node, which says why") {
     CHECK(late->was_rejected);
 }
 
+TEST_CASE("rare deaths of a long life never break the node") {
+    auto now = std::make_shared<std::atomic<time_ns>>(1'000'000'000);
+    auto log = std::make_shared<log_watch>();
+    auto options = small_node();
+    options.clock = [now] { return now->load(); };
+    options.restarts_max = 2;
+    options.restart_forgiven_s = 600;
+    options.log = [log](const std::string& line) { (*log)(line); };
+    node server(std::move(options));
+    server.start();
+    for (int i = 1; i <= 4; ++i) {
+        *now += time_ns{601} * 1'000'000'000;
+        kill(server.inside().state->peers()->scheduler);
+        REQUIRE(log->wait("restarted; ", i));
+        answers_rightly(server);
+    }
+    CHECK(server.restarts() == 4);
+    for (int i = 5; i <= 6; ++i) {  // without a quiet stretch between them they add up
+        kill(server.inside().state->peers()->scheduler);
+        if (i < 6) REQUIRE(log->wait("restarted; ", i));
+    }
+    REQUIRE(log->wait("not restarted"));
+}
+
 TEST_CASE("fault 88: health answers while the device is stuck, and says when nothing moves") {
     auto control = std::make_shared<device_switch>();
     auto now = std::make_shared<std::atomic<time_ns>>(1'000'000'000);

@@ -1,18 +1,16 @@
 """A `fermata serve` for client tests: started on a free loopback port, ready when the context is entered, stopped after.
 
-FERMATA_BIN names the program, FERMATA_MODEL the demo model's file. Without them the tests that need them are skipped.
+FERMATA_BIN names the program, FERMATA_MODEL the demo model's file. Without them the tests that need them fail.
 """
 
 import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
+import threading
 import time
-import unittest
 import urllib.error
 import urllib.request
 
@@ -21,33 +19,46 @@ MODEL = os.environ.get("FERMATA_MODEL", "")
 PATIENCE_S = 300  # only a failing test waits this long
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 class Node:
     def __init__(self, model, *options):
         if not PROGRAM or not os.access(PROGRAM, os.X_OK):
-            raise unittest.SkipTest("FERMATA_BIN is not a program")
+            raise AssertionError("FERMATA_BIN is not a program")
         if model == MODEL and not os.path.exists(model):
-            raise unittest.SkipTest("FERMATA_MODEL is not a file")
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.log = tempfile.TemporaryFile()
-        self.command = [PROGRAM, "serve", "--model", model, "--port", str(self.port), *options]
-        self.process = None
+            raise AssertionError("FERMATA_MODEL is not a file")
+        self.port = self.url = self.process = self.reader = None
+        self.lines = []
+        self.changed = threading.Condition()
+        self.ended = False
+        self.command = [PROGRAM, "serve", "--model", model, "--port", "0", *options]
 
     def __enter__(self):
-        self.process = subprocess.Popen(self.command, stdout=self.log, stderr=self.log)
-        limit = time.monotonic() + PATIENCE_S
-        while self.status("/ready") != 200:
-            if self.process.poll() is not None or time.monotonic() > limit:
-                self.process.kill()
-                raise AssertionError(f"{' '.join(self.command)} did not become ready:\n{self.output()}")
-            time.sleep(0.05)
+        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.reader = threading.Thread(target=self.read_log)
+        self.reader.start()
+        # The server says its address once requests are taken.
+        with self.changed:
+            self.changed.wait_for(lambda: self.ended or self.port, PATIENCE_S)
+        if not self.port:
+            self.process.kill()
+            self.process.wait()
+            self.reader.join()
+            raise AssertionError(f"{' '.join(self.command)} did not become ready:\n{self.output()}")
+        self.url = f"http://127.0.0.1:{self.port}"
+        if self.status("/ready") != 200:
+            raise AssertionError("the server said its address, but is not ready")
         return self
+
+    def read_log(self):
+        for line in self.process.stdout:
+            with self.changed:
+                self.lines.append(line.decode(errors="replace"))
+                address = re.search(r"http://127\.0\.0\.1:(\d+)$", self.lines[-1].rstrip())
+                if address:
+                    self.port = int(address[1])
+                self.changed.notify_all()
+        with self.changed:
+            self.ended = True
+            self.changed.notify_all()
 
     def __exit__(self, *_):
         self.process.send_signal(signal.SIGTERM)
@@ -56,14 +67,15 @@ class Node:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise AssertionError("the server did not stop")
+        self.reader.join()
+        self.process.stdout.close()
         output = self.output()
-        self.log.close()
         if code != 0 and sys.exc_info()[0] is None:
             raise AssertionError(f"the server ended with {code}:\n{output}")
 
     def output(self):
-        self.log.seek(0)
-        return self.log.read().decode(errors="replace")[-4000:]
+        with self.changed:
+            return "".join(self.lines)[-4000:]
 
     def status(self, path):
         try:
@@ -96,4 +108,3 @@ class Node:
                 return m
             if time.monotonic() > limit:
                 raise AssertionError(f"still busy: {busy}")
-            time.sleep(0.02)

@@ -320,3 +320,101 @@ TEST_CASE("when the Scheduler is gone every request ends") {
     CHECK(said.find("rejected:500") != std::string::npos);
     CHECK(w.core.requests() == 0);
 }
+
+TEST_CASE("an id without a token is no text and no fault") {  // a model may have more rows than tokens
+    world w;
+    w.start(w.request(1, "a"));
+    w.row(1, 'x');
+    w.row(1, 258);
+    w.row(1, 100'000);
+    w.row(1, 'y', finish_reason::length);
+    CHECK(w.said() == "x|y|finished");
+}
+
+TEST_CASE("scores of a long prompt carry the prompt's own tokens, chunk after chunk") {
+    world w;
+    auto s = w.request(1, std::string(5, 'a') + std::string(5, 'b'));
+    s.echo = true;
+    s.report.logprobs = s.report.prompt_logprobs = true;
+    w.start(s);
+    std::string labels;
+    const auto collect = [&] {
+        for (const auto& command : w.take())
+            if (const auto* sent = std::get_if<send_to_client>(&command))
+                if (const auto* delta = std::get_if<text_delta>(&sent->message))
+                    for (const token_report& each : delta->prompt) labels += each.bytes;
+    };
+    for (const std::size_t chunk : {5U, 3U, 2U}) {
+        choice_output out;
+        out.request = request_id(1);
+        out.row.prompt_logprobs.assign(chunk, -1.0F);
+        w.core.on(outputs{{out}}, w.commands);
+        collect();
+    }
+    w.row(1, 'x', finish_reason::length);
+    collect();
+    CHECK(labels == "aaaaabbbbb");
+}
+
+TEST_CASE("unseeded requests of another life draw other seeds") {
+    const auto drawn = [](std::uint64_t life) {
+        world w;
+        w.core = frontend_core({.seed = 5, .life = life}, w.model);
+        w.core.on(w.request(1, "a"), w.commands);
+        return std::get<hand_to_preparer>(w.take().at(0)).drawn_seed;
+    };
+    CHECK(drawn(1) == drawn(1));
+    CHECK(drawn(1) != drawn(2));
+}
+
+TEST_CASE("what is being prepared for nobody is marked so") {
+    world w;
+    const auto begun = [&](std::uint64_t id) {
+        w.core.on(w.request(id, "a"), w.commands);
+        return std::get<hand_to_preparer>(w.take().at(0)).given_up;
+    };
+    const auto cancelled = begun(1), forgotten = begun(2), lost = begun(3);
+    CHECK_FALSE(*cancelled);
+    w.core.on(cancel_request{request_id(1)}, w.commands);
+    CHECK(*cancelled);
+    w.core.forget(request_id(2), w.commands);
+    CHECK(*forgotten);
+    CHECK_FALSE(*lost);
+    w.core.fail_all(error_of(failure_kind::internal, ""), w.commands);
+    CHECK(*lost);
+}
+
+TEST_CASE("a request holds what it keeps of the node's memory, from submit to its end") {
+    world w;
+    auto budget = std::make_shared<byte_budget>(1'000'000);
+    const auto begin = [&](std::uint64_t id, std::size_t bytes) {
+        byte_lease room(budget);
+        REQUIRE(room.resize(bytes));
+        w.core.on(w.request(id, "abc"), w.commands, std::move(room));
+    };
+    begin(1, 600'000);
+    CHECK(budget->used() == 600'000);
+    byte_lease another(budget);
+    CHECK_FALSE(another.resize(400'001));  // all together, not each
+    CHECK(another.resize(400'000));
+    CHECK(another.resize(0));
+    w.prepare_now();
+    CHECK(budget->used() < 20'000);  // the sent text is gone; prompt and choice remain
+    CHECK(budget->used() > 3 * sizeof(token_id));
+    w.core.on(enqueue_result{request_id(1), true, 0, refusal::none}, w.commands);
+    w.row(1, 'x', finish_reason::length);
+    CHECK(w.said() == "accepted x|finished");
+    CHECK(budget->used() == 0);
+
+    // Many choices keep more than the text that asked for them: what doesn't fit is refused.
+    byte_lease most(budget);
+    REQUIRE(most.resize(900'000));
+    byte_lease room(budget);
+    REQUIRE(room.resize(1'000));
+    auto s = w.request(2, "abc");
+    s.n = 128;
+    w.core.on(std::move(s), w.commands, std::move(room));
+    w.prepare_now();
+    CHECK(w.said() == "rejected:429");
+    CHECK(budget->used() == 900'000);
+}

@@ -178,6 +178,28 @@ TEST_CASE("a fresh Scheduler has nothing under way, whatever the one before it l
     CHECK(n.queue_limit == o.max_pending);
 }
 
+TEST_CASE("a request counts once, as the worst that became of a choice, whichever ended last") {
+    auto options = small_options(4);
+    options.numbers = std::make_shared<telemetry>();
+    rig r(options);
+    const telemetry& n = *options.numbers;
+    r.submit(1, 4, 5, 2);
+    REQUIRE(r.run());
+    CHECK(n.requests_length == 1);
+    for (const std::uint64_t broken : {3U, 6U}) {  // choice 0 of the next request, then choice 1 of the one after
+        r.submit(broken, 4, 5, 2);
+        r.program.broken_rows.insert(ticket{broken});
+        REQUIRE(r.run());
+    }
+    CHECK(n.requests_failed == 2);
+    CHECK(n.requests_length == 1);
+    r.submit(9, 4, 5, 3);
+    r.cancel(9);
+    REQUIRE(r.run());
+    CHECK(n.requests_cancelled == 1);
+    CHECK(n.requests_stop == 0);
+}
+
 TEST_CASE("a failed device ends everything with an internal error and takes no more") {
     rig r(small_options(1));
     r.submit(1, 4, 50);

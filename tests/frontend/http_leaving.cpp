@@ -293,3 +293,77 @@ TEST_CASE("one log line a request, with numbers and never with text") {
     }
     s.server.stop(0ms);
 }
+
+TEST_CASE("a large answer may be taken slowly: a connection is idle when its answer is out, not before") {
+    http::server_options o;
+    o.idle_timeout = 10ms;
+    running s(o);
+    raw_client slow(s.server.port(), 4096);
+    slow.send(s.post(false));
+    auto const call = s.node.wait_submit();
+    accept(call);
+    say(call, std::string(12'000'000, 'y'), 0, finish_reason::stop);
+    say(call, "", 1, finish_reason::stop);
+    done(call);
+    for (int i = 0; i < 5; ++i) CHECK(raw_client(s.server.port()).at_end());  // five idle times, one after the other
+    CHECK(slow.read_response().body.size() > 12'000'000);
+    CHECK(slow.at_end());  // now it was idle
+}
+
+TEST_CASE("an end of file behind megabytes of pipelined requests is seen") {
+    running s;
+    raw_client c(s.server.port());
+    c.send(s.post(false));
+    auto const call = s.node.wait_submit();
+    auto const behind = request_text("POST", "/v1/completions", std::string(12'000'000, 'x'));
+    SUBCASE("its sending side") {
+        c.send(behind);
+        c.half_close();
+    }
+    SUBCASE("all of it") {
+        c.send(behind);
+        c.close();
+    }
+    s.node.wait_cancel(call.request.request);
+    until([&] { return s.server.numbers().connections.load() == 0; });
+    CHECK(s.node.submits() == 1);
+}
+
+TEST_CASE("a client that pipelines without end is cut off") {
+    http::server_options o;
+    o.body_bytes_max = 100'000;
+    running s(o);
+    raw_client c(s.server.port());
+    c.send(s.post(false));
+    auto const call = s.node.wait_submit();
+    try {
+        for (int i = 0; i < 1'000; ++i) c.send(std::string(100'000, 'x'));
+    } catch (std::runtime_error const&) {  // cut off while it sent
+    }
+    s.node.wait_cancel(call.request.request);
+}
+
+TEST_CASE("what is wrong with a question to the text layer stands in the log") {
+    std::mutex mutex;
+    std::string lines;
+    http::server_options o;
+    o.request_log = [&](std::string_view line) {
+        std::lock_guard lock(mutex);
+        lines.append(line);
+    };
+    running s(o);
+    {
+        raw_client c(s.server.port());
+        c.send(request_text("POST", "/tokenize", R"({"prompt":5})"));
+        CHECK(c.read_response().status == 400);
+        // The record is the strand's: clients that leave while it is parsed are no race (seen by ThreadSanitizer).
+        for (int i = 0; i < 20; ++i) {
+            raw_client leaver(s.server.port());
+            leaver.send(request_text("POST", "/tokenize", R"({"prompt":5})"));
+            leaver.reset();
+        }
+    }
+    until([&] { return s.server.numbers().connections.load() == 0; });
+    std::lock_guard lock(mutex);
+    CHECK(lines.find("\"error\":\"invalid_type\"") != std::string::npos);
+}

@@ -77,7 +77,7 @@ TEST_CASE("fixed routes") {
         auto const unknown = s.ask(request_text("GET", "/nothing"));
         CHECK(unknown.status == 404);
         CHECK(json::parse(unknown.body)["error"]["type"] == "invalid_request_error");
-        for (auto const* path : {"/", "/fermata/cache", "/fermata/evictions", "/fermata/plan", "/fermata/explain/7", "/v1/responses/r1"})
+        for (auto const* path : {"/", "/fermata/cache", "/fermata/evictions", "/fermata/plan", "/fermata/explain/7", "/v1/responses/r1", "/fermata", "/fermata/x"})
             CHECK_MESSAGE(s.ask(request_text("GET", path)).status == 501, path);
         for (auto const* path : {"/v1/responses", "/v1/messages", "/v1/messages/count_tokens", "/fermata/sessions/a/hold"})
             CHECK_MESSAGE(s.ask(post(path, "{}")).status == 501, path);
@@ -440,9 +440,9 @@ TEST_CASE("connections beyond the limit are told so; the count comes back") {  /
     for (int round = 0; round < 20; ++round) {
         raw_client a(s.port()), b(s.port());
         a.send(post("/v1/chat/completions", chat_stream));
-        auto const call = s.node.wait_submit(static_cast<std::size_t>(round));
-        b.send(request_text("GET", "/health"));
-        CHECK(b.read_response().status == 200);
+        b.send(post("/v1/chat/completions", chat_stream));
+        auto const call = s.node.wait_submit(static_cast<std::size_t>(2 * round));
+        auto const other = s.node.wait_submit(static_cast<std::size_t>(2 * round + 1));
         if (round == 0) {
             raw_client c(s.port());
             auto const r = c.read_response();
@@ -451,10 +451,61 @@ TEST_CASE("connections beyond the limit are told so; the count comes back") {  /
             CHECK(c.at_end());
         }
         a.reset();
-        s.node.wait_cancel(call.request.request);
         b.close();
+        s.node.wait_cancel(call.request.request);
+        s.node.wait_cancel(other.request.request);
         while (s.server.numbers().connections.load() != 0) std::this_thread::yield();
     }
+}
+
+TEST_CASE("where all connections are taken the one that is idle for longest makes room") {
+    auto o = small_options();
+    o.connections_max = 3;
+    running s(o);
+    raw_client busy(s.port()), first(s.port()), second(s.port());
+    busy.send(post("/v1/chat/completions", chat_stream));
+    auto const call = s.node.wait_submit();
+    for (auto* each : {&first, &second}) {
+        each->send(request_text("GET", "/health"));
+        CHECK(each->read_response().status == 200);
+    }
+    raw_client probe(s.port());
+    probe.send(request_text("GET", "/health"));
+    CHECK(probe.read_response().status == 200);
+    CHECK(first.at_end());
+    second.send(request_text("GET", "/health"));
+    CHECK(second.read_response().status == 200);
+    CHECK(s.node.cancels(call.request.request) == 0);
+}
+
+TEST_CASE("more prompts than may wait are the client's error, not a full queue for ever") {
+    running s;
+    s.node.counts->queue_limit = 2;
+    s.node.behaviour = answering("ok");
+    CHECK(s.ask(post("/v1/completions", R"({"prompt":["a","b"]})")).status == 200);
+    const auto r = s.ask(post("/v1/completions", R"({"prompt":["a","b","c"]})"));
+    CHECK(r.status == 400);
+    CHECK(json::parse(r.body)["error"]["param"] == "prompt");
+    CHECK(s.node.submits() == 2);
+}
+
+TEST_CASE("a page of another site can't ask a server without keys") {
+    auto const from = [](running& s, std::string const& origin) {
+        return s.ask(post("/v1/chat/completions", "{", "Content-Type: text/plain\r\nOrigin: " + origin + "\r\n")).status;
+    };
+    running open;
+    for (auto const* here : {"http://localhost:3000", "http://127.0.0.1", "https://[::1]:8443", "http://127.1.2.3:80"})
+        CHECK(from(open, here) == 400);  // the body's fault
+    for (auto const* elsewhere : {"https://example.com", "null", "http://localhost.example.com", "http://127.0.0.1.example.com", "http://10.0.0.5"})
+        CHECK(from(open, elsewhere) == 403);
+    auto o = small_options();
+    o.insecure = true;
+    running anybody(o);
+    CHECK(from(anybody, "https://example.com") == 400);
+    o.insecure = false;
+    o.api_keys = {"k"};
+    running keys(o);
+    CHECK(from(keys, "https://example.com") == 401);
 }
 
 TEST_CASE("a server without its node yet answers that the model is loading, then serves") {

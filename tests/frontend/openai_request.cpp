@@ -125,6 +125,36 @@ TEST_CASE("completions: prompts of every form") {
     CHECK(parse(R"({"prompt":"a","n":3,"best_of":3})").parts[0].n == 3);
 }
 
+TEST_CASE("seeds are any 64 bits; the smallest penalty is one") {
+    CHECK(chat(R"("seed":18446744073709551615)").parts[0].sampling.seed == 18446744073709551615U);
+    CHECK(chat(R"("seed":9223372036854775808)").parts[0].sampling.seed == 9223372036854775808U);
+    CHECK(chat(R"("seed":-1)").parts[0].sampling.seed == 18446744073709551615U);
+    CHECK(chat(R"("repetition_penalty":1e-38)").parts[0].sampling.repetition_penalty > 0);
+}
+
+TEST_CASE("lists of a request have limits with names") {
+    auto const biased = [](int count) {
+        std::string map;
+        for (int i = 0; i < count; ++i) map += (map.empty() ? "\"" : ",\"") + std::to_string(i % 900) + "\":1";
+        return R"("logit_bias":{)" + map + "}";
+    };
+    request_limits small;
+    CHECK(small.logit_bias_max == 1024);
+    CHECK(chat(biased(1024)).parts[0].sampling.logit_bias.size() == 900);  // one bias a token
+    CHECK(refused([&] { chat(biased(1025)); }).message.find("at most 1024") != std::string::npos);
+    auto const stops = [](int count) {
+        std::string list = "1";
+        for (int i = 1; i < count; ++i) list += ",1";
+        return R"("stop_token_ids":[)" + list + "]";
+    };
+    CHECK(chat(stops(256)).parts[0].stop_tokens.size() == 256);
+    CHECK(refused([&] { chat(stops(257)); }).message.find("at most 256") != std::string::npos);
+    CHECK(refused([&] { completion(R"("n":0)"); }).message.find("128") != std::string::npos);
+    auto const name = refused([&] { chat(R"("model":")" + std::string(1'000'000, 'x') + "\""); });
+    CHECK(name.code == "model_not_found");
+    CHECK(name.message.size() < 400);
+}
+
 TEST_CASE("wrong fields are named") {
     struct row {
         char const* fields;

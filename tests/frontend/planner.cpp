@@ -1,6 +1,7 @@
 // The planner: what a submit becomes, and every 4xx it can be answered with. Token counts are byte counts here.
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <memory>
 
 #include "frontend/planning/planner.hpp"
@@ -198,4 +199,80 @@ TEST_CASE("the text layer by itself") {
     CHECK(tokenize(t, *model, limits()).tokens.size() == 1 + 6 + 1 + 1 + 10);
     CHECK(detokenize({token_run({'a', tests::im_end})}, *model).bytes == "a<|im_end|>");
     CHECK(detokenize({token_run({9999})}, *model).error);
+}
+
+TEST_CASE("a text that can't fit the context is refused before it is tokenised") {
+    // The longest token has 12 bytes: 64 tokens stand for at most 768.
+    const auto p = plan(text_prompt(std::string(769, 'x')));
+    REQUIRE(p.error);
+    CHECK(p.error->code == "context_length_exceeded");
+    CHECK(p.error->message.find("769 bytes") != std::string::npos);
+    CHECK(p.error->message.find("768 bytes") != std::string::npos);
+    const auto counted = plan(text_prompt(std::string(768, 'x')));
+    REQUIRE(counted.error);
+    CHECK(counted.error->message.find("768 tokens") != std::string::npos);
+    std::string longest;
+    for (int i = 0; i < 63; ++i) longest += "<|im_start|>";
+    CHECK(tokens_of(plan(text_prompt(longest))).size() == 63);
+    const auto c = plan(chat(R"([{"role":"user","content":")" + std::string(800, 'x') + R"("}])"));
+    REQUIRE(c.error);
+    CHECK(c.error->code == "context_length_exceeded");
+    CHECK(c.error->param == "messages");
+}
+
+TEST_CASE("a prompt of tokens is shared, never copied") {
+    auto r = text_prompt("");
+    r.kind = prompt_kind::tokens;
+    r.prompt_tokens = token_run({3, 4, 5});
+    CHECK(plan(r).order.choices.front()->prompt.span().data() == r.prompt_tokens.span().data());
+}
+
+TEST_CASE("limits of sampling and of what is reported hold for every door") {
+    const auto param = [](const auto& change) {
+        auto r = text_prompt("x");
+        change(r);
+        const auto p = plan(r);
+        return p.error ? p.error->param : std::string("accepted");
+    };
+    const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+    CHECK(param([](submit& r) { r.stop_tokens.assign(256, 3); }) == "accepted");
+    CHECK(param([](submit& r) { r.stop_tokens.assign(257, 3); }) == "stop_token_ids");
+    CHECK(param([](submit& r) { r.sampling.logit_bias.assign(1024, {3, 1.0F}); }) == "accepted");
+    CHECK(param([](submit& r) { r.sampling.logit_bias.assign(1025, {3, 1.0F}); }) == "logit_bias");
+    CHECK(param([](submit& r) { r.sampling.logit_bias = {{3, 101.0F}}; }) == "logit_bias");
+    CHECK(param([&](submit& r) { r.sampling.logit_bias = {{3, nan}}; }) == "logit_bias");
+    CHECK(param([](submit& r) { r.report.top_logprobs = 20; }) == "accepted");
+    CHECK(param([](submit& r) { r.report.top_logprobs = 21; }) == "top_logprobs");
+    CHECK(param([](submit& r) { r.session.assign(257, 's'); }) == "fermata.session");
+    for (const float bad : {-0.1F, 2.1F, nan, infinity})
+        CHECK(param([&](submit& r) { r.sampling.temperature = bad; }) == "temperature");
+    for (const float bad : {0.0F, 1.1F, nan}) CHECK(param([&](submit& r) { r.sampling.top_p = bad; }) == "top_p");
+    CHECK(param([](submit& r) { r.sampling.min_p = -1; }) == "min_p");
+    CHECK(param([](submit& r) { r.sampling.repetition_penalty = 0; }) == "repetition_penalty");
+    CHECK(param([](submit& r) { r.sampling.frequency_penalty = 3; }) == "frequency_penalty");
+    CHECK(param([](submit& r) { r.sampling.presence_penalty = -3; }) == "presence_penalty");
+}
+
+TEST_CASE("raw logits are bounded by their bytes") {
+    auto r = text_prompt("0123456789");
+    r.max_tokens = 20;
+    r.report.logits = r.report.prompt_logits = true;
+    r.n = 2;
+    auto l = limits();
+    const std::uint64_t bytes = (20 + 10) * 258 * 4 * 2;
+    l.logits_bytes_max = bytes;
+    CHECK(!prepare(r, *model_with(chatml), l, 0, 0).error);
+    l.logits_bytes_max = bytes - 1;
+    const auto p = prepare(r, *model_with(chatml), l, 0, 0);
+    REQUIRE(p.error);
+    CHECK(p.error->param == "logits");
+    CHECK(p.error->message.find(std::to_string(bytes)) != std::string::npos);
+}
+
+TEST_CASE("messages that nest as deep as values may are the client's error") {  // one level more holds them
+    const auto p = plan(chat(std::string(400, '[') + std::string(400, ']')));
+    REQUIRE(p.error);
+    CHECK(p.error->status == 400);
+    CHECK(p.error->param == "messages");
+    CHECK(p.error->message.find("nest") != std::string::npos);
 }

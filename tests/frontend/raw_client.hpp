@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cstdint>
@@ -26,6 +27,8 @@ public:
     // `receive_bytes`: size of the kernel's receive buffer, for clients that don't read.
     explicit raw_client(std::uint16_t port, int receive_bytes = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
         if (receive_bytes != 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+        timeval const patience{20, 0};
+        ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
         sockaddr_in to{};
         to.sin_family = AF_INET;
         to.sin_port = htons(port);
