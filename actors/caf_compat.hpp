@@ -1,5 +1,6 @@
 // Everything that depends on the version of CAF: 0.17 (Debian 12) or 1.x. The rest of actors/ is the same source for
-// both: it writes signatures with `takes` and `answers`, sends with `tell`, and watches with `watches`.
+// both: it writes signatures with `takes` and `answers`, sends with `tell`, watches with `watches`, and names what
+// travels once, in `FERMATA_BUS_TYPES`.
 #pragma once
 
 #include <chrono>
@@ -9,11 +10,15 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/binary_deserializer.hpp>
+#include <caf/binary_serializer.hpp>
 #include <caf/config.hpp>
 #include <caf/exit_reason.hpp>
 #include <caf/scoped_actor.hpp>
@@ -28,6 +33,7 @@
 
 #if FERMATA_CAF_1
 #include <caf/anon_mail.hpp>
+#include <caf/byte_buffer.hpp>
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/type_id.hpp>
 #else
@@ -57,6 +63,141 @@ using takes = caf::reacts_to<In...>;
 template <class Out, class... In>
 using answers = typename caf::replies_to<In...>::template with<Out>;
 #endif
+
+// -- what travels ----------------------------------------------------------------------------------------------
+// CAF 0.17 looks a type up by a name given to the configuration, 1.x by a number fixed at compile time. Both follow
+// from two lists: types that may go to other processes, and types that never do.
+
+// The name on the wire: the same from every compiler.
+template <class T>
+inline constexpr std::string_view wire_name = wire::detail::after(wire::detail::pretty_type<T>(), "T = ");
+
+template <class T, class List>
+inline constexpr std::size_t place_in = 0;
+template <class T, class... Ts>
+inline constexpr std::size_t place_in<T, type_list<Ts...>> = [] {
+    std::size_t place = 0;
+    (void)((std::is_same_v<T, Ts> ? false : (++place, true)) && ...);
+    return place;  // the size of the list: not in it
+}();
+template <class T, class List>
+concept is_in = place_in<T, List> < List::size;
+
+template <std::size_t I, class List>
+struct element;
+template <std::size_t I, class T, class... Ts>
+struct element<I, type_list<T, Ts...>> : element<I - 1, type_list<Ts...>> {};
+template <class T, class... Ts>
+struct element<0, type_list<T, Ts...>> {
+    using type = T;
+};
+
+template <class A, class B>
+struct joined;
+template <class... A, class... B>
+struct joined<type_list<A...>, type_list<B...>> {
+    using type = type_list<A..., B...>;
+};
+
+#if FERMATA_CAF_1
+// An application that embeds a node numbers its own types from caf::first_custom_type_id, as CAF's manual says, and has
+// room for a thousand.
+inline constexpr caf::type_id_t first_number = caf::first_custom_type_id + 1000;
+
+template <class List>
+struct numbers {
+    static constexpr caf::type_id_t begin = first_number;
+    static constexpr caf::type_id_t end = first_number + static_cast<caf::type_id_t>(List::size);
+};
+
+// Specialises, for each type of the two lists, what CAF's macros would write out one by one. To be used once, before
+// CAF sees the first of the types.
+#define FERMATA_BUS_TYPES(remote, local)                                                              \
+    namespace fermata::bus {                                                                          \
+    using all_types = joined<remote, local>::type;                                                    \
+    }                                                                                                 \
+    namespace caf {                                                                                   \
+    template <class T>                                                                                \
+        requires fermata::bus::is_in<T, local>                                                        \
+    struct allowed_unsafe_message_type<T> : std::true_type {};                                        \
+    template <class T>                                                                                \
+        requires fermata::bus::is_in<T, fermata::bus::all_types>                                      \
+    struct type_id<T> {                                                                               \
+        static constexpr type_id_t value =                                                            \
+            fermata::bus::first_number +                                                              \
+            static_cast<type_id_t>(fermata::bus::place_in<T, fermata::bus::all_types>);               \
+    };                                                                                                \
+    template <class T>                                                                                \
+        requires fermata::bus::is_in<T, fermata::bus::all_types>                                      \
+    struct type_name<T> {                                                                             \
+        static constexpr std::string_view value = fermata::bus::wire_name<T>;                         \
+    };                                                                                                \
+    template <type_id_t I>                                                                            \
+        requires(I >= fermata::bus::first_number &&                                                   \
+                 I < fermata::bus::numbers<fermata::bus::all_types>::end)                             \
+    struct type_by_id<I> : fermata::bus::element<I - fermata::bus::first_number, fermata::bus::all_types> {}; \
+    template <type_id_t I>                                                                            \
+        requires(I >= fermata::bus::first_number &&                                                   \
+                 I < fermata::bus::numbers<fermata::bus::all_types>::end)                             \
+    struct type_name_by_id<I> : type_name<type_by_id_t<I>> {};                                        \
+    }
+#else
+#define FERMATA_BUS_TYPES(remote, local)                       \
+    namespace caf {                                            \
+    template <class T>                                         \
+        requires fermata::bus::is_in<T, local>                 \
+    struct allowed_unsafe_message_type<T> : std::true_type {}; \
+    }
+#endif
+
+// Before an actor system is made; again and again does no harm. 1.x keeps its table beside all configurations.
+template <class Remote, class Local>
+void register_types([[maybe_unused]] caf::actor_system_config& config) {
+#if FERMATA_CAF_1
+    caf::init_global_meta_objects<numbers<typename joined<Remote, Local>::type>>();
+#else
+    wire::for_each_type(Remote{}, [&]<class T>(std::type_identity<T>) {
+        config.add_message_type<T>(std::string(wire_name<T>));
+    });
+#endif
+}
+
+// CAF's own types, which 1.x wants in its table before the first configuration is made. Middleman: caf::io::middleman,
+// whose header is heavy.
+template <class Middleman>
+void register_types_of_caf() {
+#if FERMATA_CAF_1
+    caf::core::init_global_meta_objects();
+    Middleman::init_global_meta_objects();
+#endif
+}
+
+// What a peer gets: CAF's own binary format. False: these bytes are no such value.
+#if FERMATA_CAF_1
+using byte_buffer = caf::byte_buffer;
+#else
+using byte_buffer = std::vector<char>;
+#endif
+
+template <class T>
+bool save(caf::actor_system& system, T& x, byte_buffer& bytes) {
+    caf::binary_serializer to{system, bytes};
+#if FERMATA_CAF_1
+    return to.apply(x);
+#else
+    return !to(x);
+#endif
+}
+
+template <class T>
+bool load(caf::actor_system& system, const byte_buffer& bytes, T& x) {
+    caf::binary_deserializer from{system, bytes};
+#if FERMATA_CAF_1
+    return from.apply(x);
+#else
+    return !from(x);
+#endif
+}
 
 // -- sending ---------------------------------------------------------------------------------------------------
 
@@ -99,20 +240,36 @@ auto hand_on(Self* self, const Handle& to, Message&& message) {
 #endif
 }
 
-// Asks and blocks the calling thread (no actor's) until the answer or the deadline. `on_error` gets one line.
-template <class Answer, class Handle, class... Message>
-std::optional<Answer> ask(caf::actor_system& system, const Handle& to, std::chrono::nanoseconds deadline,
-                          std::string& error, Message&&... message) {
+// Asks and blocks the calling thread (no actor's) until the answer, for `good`, or the deadline; `error` gets one line.
+template <class Good, class Handle, class... Message>
+void ask_then(caf::actor_system& system, const Handle& to, std::chrono::nanoseconds deadline, std::string& error,
+              Good good, Message&&... message) {
     caf::scoped_actor self{system};
-    std::optional<Answer> result;
-    auto good = [&](Answer& answer) { result.emplace(std::move(answer)); };
     auto bad = [&](caf::error& reason) { error = to_string(reason); };
 #if FERMATA_CAF_1
     self->mail(std::forward<Message>(message)...).request(to, deadline).receive(good, bad);
 #else
     self->request(to, deadline, std::forward<Message>(message)...).receive(good, bad);
 #endif
+}
+
+// The same for an answer of one part.
+template <class Answer, class Handle, class... Message>
+std::optional<Answer> ask(caf::actor_system& system, const Handle& to, std::chrono::nanoseconds deadline,
+                          std::string& error, Message&&... message) {
+    std::optional<Answer> result;
+    auto good = [&](Answer& answer) { result.emplace(std::move(answer)); };
+    ask_then(system, to, deadline, error, good, std::forward<Message>(message)...);
     return result;
+}
+
+// The word that asks CAF's middleman for a connection.
+inline auto connect_word() {
+#if FERMATA_CAF_1
+    return caf::connect_atom_v;
+#else
+    return caf::connect_atom::value;
+#endif
 }
 
 // -- watching --------------------------------------------------------------------------------------------------

@@ -17,9 +17,7 @@ std::set<std::string> interface_of(caf::actor_system& system) {
 }  // namespace
 
 std::unique_ptr<caf::actor_system_config> make_config(std::size_t workers, bool with_network) {
-#if FERMATA_CAF_1
-    init_messages();
-#endif
+    register_types_of_caf<caf::io::middleman>();
     auto config = std::make_unique<caf::actor_system_config>();
     configure_scheduler(*config, workers);
     register_messages(*config);
@@ -60,13 +58,7 @@ std::optional<Handle> connect(caf::actor_system& system, const std::string& host
         else if (!system.assignable(speaks, own_types)) error = "what is published there is not a node's gate";
         else found = caf::actor_cast<Handle>(whom);
     };
-    auto bad = [&](caf::error& reason) { error = to_string(reason); };
-    caf::scoped_actor self{system};
-#if FERMATA_CAF_1
-    self->mail(caf::connect_atom_v, host, port).request(system.middleman().actor_handle(), deadline).receive(good, bad);
-#else
-    self->request(system.middleman().actor_handle(), deadline, caf::connect_atom::value, host, port).receive(good, bad);
-#endif
+    ask_then(system, system.middleman().actor_handle(), deadline, error, good, connect_word(), host, port);
     return found;
 }
 

@@ -61,7 +61,7 @@ struct stop_timer {  // to the supervisor, by itself
 };
 struct try_again {};  // to the supervisor, by itself
 
-// -- interfaces ------------------------------------------------------------------------------------------------
+// -- interfaces for clients ------------------------------------------------------------------------------------
 
 // What a client that is an actor understands.
 using client_actor = caf::typed_actor<bus::takes<accepted>, bus::takes<rejected>, bus::takes<text_delta>,
@@ -76,6 +76,31 @@ using frontend_actor =
 // The published door of a node: gives the Frontend out to peers that speak the same messages. The question and the
 // refusal are made of types that never change.
 using gate_actor = caf::typed_actor<bus::answers<frontend_actor, std::uint64_t>>;
+
+// -- what travels ----------------------------------------------------------------------------------------------
+
+// Between processes: all messages, and the handles inside them.
+using bus_remote_types = bus::joined<bus_messages, type_list<client_actor, frontend_actor, gate_actor>>::type;
+// Within one: pointers and functions, which no peer could use.
+using bus_local_types = type_list<meet, halt, submit_local, prepare_job, tokenize_local, detokenize_local, lose_scheduler,
+                                  close_ingress, begin_stop, tick_message, stop_timer, try_again>;
+
+namespace bus {
+template <>
+inline constexpr std::string_view wire_name<client_actor> = "fermata::client_actor";
+template <>
+inline constexpr std::string_view wire_name<frontend_actor> = "fermata::frontend_actor";
+template <>
+inline constexpr std::string_view wire_name<gate_actor> = "fermata::gate_actor";
+}  // namespace bus
+
+}  // namespace fermata
+
+FERMATA_BUS_TYPES(fermata::bus_remote_types, fermata::bus_local_types)
+
+namespace fermata {
+
+// -- interfaces within a node ----------------------------------------------------------------------------------
 
 using frontend_inner =
     caf::typed_actor<bus::takes<submit, client_actor>, bus::takes<cancel_request, client_actor>,
@@ -115,11 +140,3 @@ struct peer_handles {
 void register_messages(caf::actor_system_config& config);
 
 }  // namespace fermata
-
-#define FERMATA_LOCAL_MESSAGES(apply)                                                                              \
-    apply(fermata::meet) apply(fermata::halt) apply(fermata::submit_local) apply(fermata::prepare_job)             \
-    apply(fermata::tokenize_local) apply(fermata::detokenize_local) apply(fermata::lose_scheduler)                 \
-    apply(fermata::close_ingress) apply(fermata::begin_stop) apply(fermata::tick_message)                \
-    apply(fermata::stop_timer) apply(fermata::try_again)
-
-FERMATA_LOCAL_MESSAGES(CAF_ALLOW_UNSAFE_MESSAGE_TYPE)

@@ -93,7 +93,7 @@ struct stage {
     // The Frontend passes it on at once: it is now behind whatever Scheduler's mailbox holds.
     void client_leaves() {
         bus::tell_from_outside(peers->frontend, cancel_request{request_id(1)});
-        require(system.run_one(peers->frontend), "the Frontend should have had the cancel");
+        require(system.run_one<cancel_request>(peers->frontend), "the Frontend should have had the cancel");
     }
     void settle() {
         system.run();
@@ -116,7 +116,7 @@ int main() {
     }
     {
         stage second;
-        require(second.system.run_one(second.peers->program), "Program should have had its plan");
+        require(second.system.run_one<cycle_plan>(second.peers->program), "Program should have had its plan");
         second.client_leaves();  // behind the result
         second.settle();
         // Scheduler counts it as complete; the client, who had left before the result came through, hears that it left.

@@ -18,14 +18,12 @@ class test_system {
 public:
     caf::actor_system& get() { return fixture_.sys; }
     void run() { fixture_.dispatch_messages(); }
-    // One message for this actor.
-    template <class Handle>
+    // One message for this actor: the first of this type.
+    template <class Message, class Handle>
     bool run_one(const Handle& whom) {
-        if (fixture_.mail_count(whom) == 0) return false;
-        fixture_.prepone(caf::actor_cast<caf::actor>(whom));
-        return fixture_.dispatch_message();
+        return fixture_.prepone<Message>().to(whom) && fixture_.dispatch_message();
     }
-    // Everybody but this actor, until nothing else is left; true when a message for it waits then.
+    // Until a message for this actor waits; false if none comes.
     template <class Handle>
     bool run_until_waiting_for(const Handle& whom) {
         for (int i = 0; i < 10000 && fixture_.mail_count() > 0; ++i) {
@@ -47,12 +45,12 @@ public:
 
     caf::actor_system& get() { return system_; }
     void run() { coordinator().run(); }
-    // One message for this actor.
-    template <class Handle>
+    // One message for this actor: the first, of this type.
+    template <class Message, class Handle>
     bool run_one(const Handle& whom) {
         return coordinator().prioritize(whom) && coordinator().try_run_once();
     }
-    // Everybody but this actor, until nothing else is left; true when a message for it waits then.
+    // Everybody but this actor; true when a message for it waits then.
     template <class Handle>
     bool run_until_waiting_for(const Handle& whom) {
         auto* held = dynamic_cast<caf::resumable*>(caf::actor_cast<caf::abstract_actor*>(whom));
