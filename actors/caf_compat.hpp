@@ -29,7 +29,8 @@
 
 #include "messages/wire/inspect.hpp"
 
-#define FERMATA_CAF_1 (CAF_VERSION >= 10000)
+// Not CAF_VERSION: 1.1.0 writes it as 0100.
+#define FERMATA_CAF_1 (CAF_MAJOR_VERSION >= 1)
 
 #if FERMATA_CAF_1
 #include <caf/anon_mail.hpp>

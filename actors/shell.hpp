@@ -45,7 +45,7 @@ using context_ptr = std::shared_ptr<node_context>;
 template <class Handle>
 class shell : public Handle::base {
 public:
-    using behavior_type = typename Handle::behavior_type;
+    using behavior_type = typename Handle::base::behavior_type;
 
     shell(caf::actor_config& config, context_ptr context, bus_party part)
         : Handle::base(config), context_(std::move(context)), part_(part) {

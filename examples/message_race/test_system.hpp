@@ -1,11 +1,13 @@
-// An actor system that does nothing by itself: CAF 0.17's test coordinator behind three calls. (CAF 1.x has the same as
-// a fixture of its test library.)
+// An actor system that does nothing by itself, behind three calls: CAF 0.17's test coordinator, or the deterministic
+// fixture of CAF 1.x's test library. The two have nothing in common, which is why this one header beside
+// actors/caf_compat.hpp asks for CAF's version.
 #pragma once
 
 #include "actors/handles.hpp"
 
 #if FERMATA_CAF_1
 #include <caf/test/fixture/deterministic.hpp>
+#include <caf/test/reporter.hpp>
 #else
 #include <caf/scheduler/test_coordinator.hpp>
 #endif
@@ -34,6 +36,13 @@ public:
     }
 
 private:
+    // What the fixture takes for granted: that CAF knows our types, and where to report to.
+    struct surroundings {
+        std::unique_ptr<caf::actor_system_config> types = bus::make_config(1, false);
+        std::unique_ptr<caf::test::reporter> reporter = caf::test::reporter::make_default();
+        surroundings() { caf::test::reporter::instance(reporter.get()); }
+    };
+    surroundings surroundings_;
     caf::test::fixture::deterministic fixture_;
 };
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "actors/node.hpp"
@@ -53,6 +54,17 @@ inline std::vector<token_id> some_prompt(std::size_t size, token_id start = 1) {
     std::vector<token_id> prompt;
     for (std::size_t i = 0; i < size; ++i) prompt.push_back(static_cast<token_id>((static_cast<std::size_t>(start) + 7 * i) % 500));
     return prompt;
+}
+
+// Waits for what only shows in a number.
+template <class Condition>
+bool eventually(Condition&& holds) {
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() > until) return false;
+        std::this_thread::yield();
+    }
+    return true;
 }
 
 class collecting_sink final : public client_sink {
