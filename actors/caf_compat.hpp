@@ -38,6 +38,7 @@
 #include <caf/init_global_meta_objects.hpp>
 #include <caf/type_id.hpp>
 #else
+#include <caf/logger.hpp>
 #include <caf/replies_to.hpp>
 #endif
 
@@ -317,6 +318,16 @@ inline void configure_scheduler(caf::actor_system_config& config, std::size_t wo
     config.set("scheduler.max-threads", workers);
 #endif
 }
+
+// At the end of a scope that made a system or spawned: from there on any thread may end the system. CAF 0.17 leaves a
+// reference to its logger with the thread that did either, and the end of a system waits for that to go.
+struct unties_this_thread {
+    ~unties_this_thread() {
+#if !FERMATA_CAF_1
+        caf::logger::set_current_actor_system(nullptr);
+#endif
+    }
+};
 
 // Defined in caf_systems.cpp, the one place that includes CAF's I/O module beside embed.cpp.
 std::unique_ptr<caf::actor_system_config> make_config(std::size_t workers, bool with_network);

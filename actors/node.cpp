@@ -176,6 +176,7 @@ void node::start() {
         impl_->own = std::make_unique<caf::actor_system>(*impl_->config);
     }
     state.system = impl_->embedded != nullptr ? impl_->embedded : impl_->own.get();
+    bus::unties_this_thread when_left;  // whoever calls stop() need not be who called start()
     auto spawned = state.spawned.get_future();
     impl_->supervisor = spawn_supervisor(impl_->state);
     try {
