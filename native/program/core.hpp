@@ -33,6 +33,8 @@ struct unit_member {
     std::size_t row = 0;      // place of its result plus one; 0: none
 };
 
+struct saboteur;  // breaks what must hold, for tests of what that costs
+
 class program_core {
 public:
     program_core(program_options options, std::unique_ptr<model> family);
@@ -51,6 +53,8 @@ public:
     std::string check_integrity() const;
 
 private:
+    friend struct saboteur;
+
     // cycle.cpp
     void drop(checkpoint_id id);
     void pause(ticket who, cycle_done& done);
