@@ -186,7 +186,7 @@ def main():
         node = subprocess.Popen([options.fermata, "serve", "--model", options.model, "--port", str(port), "--max-concurrency", "8", "--log-level", "warn", *options.serve.split()])
         options.pid = node.pid
     try:
-        while True:
+        for attempt in range(600):  # a minute, a model of some size included
             try:
                 if urllib.request.urlopen(options.url + "/ready", timeout=10).status == 200:
                     break
@@ -194,6 +194,9 @@ def main():
                 if node and node.poll() is not None:
                     return 1
                 time.sleep(0.1)
+        else:
+            print(f"nobody is ready at {options.url}", file=sys.stderr)
+            return 1
         with urllib.request.urlopen(options.url + "/v1/models", timeout=60) as answer:
             model = json.load(answer)["data"][0]["id"]
         host, port = re.match(r"http://([^:/]+):(\d+)", options.url).groups()

@@ -14,7 +14,7 @@ import urllib.request
 
 
 def line(name, values):
-    q = statistics.quantiles(values, n=100)
+    q = statistics.quantiles(values, n=100, method="inclusive")
     return f"{name:34} p50 {q[49]:.3f} ms   p90 {q[89]:.3f} ms   p99 {q[98]:.3f} ms   max {max(values):.3f} ms"
 
 

@@ -23,7 +23,7 @@ using namespace fermata;
 
 // Our part of the conversation: an actor that takes what the node says. Its interface, `client_actor`, is the node's
 // side of the contract; the compiler checks that each answer has a handler.
-client_actor::behavior_type listener(client_actor::pointer self, std::shared_ptr<std::promise<int>> done) {
+client_actor::behavior_type listener(client_actor::pointer self, std::shared_ptr<std::promise<int>> done, bool has_text) {
     auto finish = [self, done](int status) {
         done->set_value(status);
         self->quit();
@@ -34,8 +34,9 @@ client_actor::behavior_type listener(client_actor::pointer self, std::shared_ptr
             std::fprintf(stderr, "rejected: %s\n", m.error.message.c_str());
             finish(1);
         },
-        [](const text_delta& m) {
-            if (!m.text.empty()) std::printf("%s", m.text.c_str());
+        [has_text](const text_delta& m) {
+            // A model of text may have tokens without text (the end of its turn); the oracle has only tokens.
+            if (has_text) std::printf("%s", m.text.c_str());
             else
                 for (const auto& token : m.tokens) std::printf("%d ", token.token);
             std::fflush(stdout);
@@ -92,7 +93,7 @@ int talk(int argc, char** argv) {
 
     auto done = std::make_shared<std::promise<int>>();
     auto ended = done->get_future();
-    auto client = system.spawn(listener, done);
+    auto client = system.spawn(listener, done, argc > 1);
 
     submit request;
     request.request = request_id(1);  // ours to choose
