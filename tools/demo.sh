@@ -55,12 +55,15 @@ key_file=$(value_of api-key-file '')
 port=$(value_of port '')
 if [ "$port" = 0 ] || { [ -z "$port" ] && [ "$mode" = once ]; }; then  # any free one
     port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    others=()
     for ((i = 0; i < ${#options[@]}; i++)); do
         case ${options[i]} in
-            --port) unset "options[i]" "options[i + 1]" ;;
-            --port=*) unset "options[i]" ;;
+            --port) i=$((i + 1)) ;;
+            --port=*) ;;
+            *) others+=("${options[i]}") ;;
         esac
     done
+    options=("${others[@]}")
     options+=(--port "$port")
 fi
 port=${port:-8080}

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <new>
 #include <stdexcept>
@@ -19,7 +20,8 @@
 #include "messages/wire/msgpack.hpp"
 
 namespace fermata {
-namespace {
+// Named, not anonymous: journal_writer::impl holds these, and in a unity build its file is included by another.
+namespace journal_detail {
 
 struct timer_tick {};
 
@@ -33,7 +35,13 @@ struct entry {
 // Throws std::runtime_error that names the file, from each call that finds it can't be written.
 class output_file {
 public:
-    output_file(const journal_options& options) : options_(options) { open(); }
+    // A file of an earlier run becomes FILE.1, as at a rotation: a restart doesn't cost what led to it.
+    explicit output_file(const journal_options& options) : options_(options) {
+        std::error_code ignored;
+        if (std::filesystem::is_regular_file(options_.file, ignored) && std::filesystem::file_size(options_.file, ignored) > 0)
+            shift_names();
+        open();
+    }
     ~output_file() { close(); }
     output_file(const output_file&) = delete;
     output_file& operator=(const output_file&) = delete;
@@ -49,16 +57,19 @@ public:
     void rotate() {
         flush();
         close();
+        shift_names();
+        open();
+    }
+
+private:
+    void shift_names() {
         const auto name = [&](std::uint32_t i) { return options_.file + "." + std::to_string(i); };
         const std::uint32_t last = options_.files_max > 0 ? options_.files_max - 1 : 0;
         if (last == 0) std::remove(options_.file.c_str());
         else std::remove(name(last).c_str());
         for (std::uint32_t i = last; i > 1; --i) std::rename(name(i - 1).c_str(), name(i).c_str());
         if (last > 0) std::rename(options_.file.c_str(), name(1).c_str());
-        open();
     }
-
-private:
     void open() {
         file_ = std::fopen(options_.file.c_str(), "wb");
         bytes_ = 0;
@@ -76,9 +87,13 @@ private:
     std::uint64_t bytes_ = 0;
 };
 
-}  // namespace
+}  // namespace journal_detail
 
 struct journal_writer::impl {
+    using entry = journal_detail::entry;
+    using timer_tick = journal_detail::timer_tick;
+    using output_file = journal_detail::output_file;
+
     impl(journal_options o, journal_header h)
         : options(std::move(o)), mask(options.text, h.vocabulary), file(options), header(std::move(h)) {
         header.text = options.text;
@@ -287,11 +302,11 @@ void journal_writer::record(time_ns time, bus_party from, bus_party to, bus_mess
 }
 
 void journal_writer::record_tick(time_ns time) {
-    impl_->push({time, bus_party::scheduler, bus_party::scheduler, timer_tick{}, sizeof(entry)});
+    impl_->push({time, bus_party::scheduler, bus_party::scheduler, impl::timer_tick{}, sizeof(impl::entry)});
 }
 
 void journal_writer::begin_life(journal_header header) {
-    impl_->push({0, bus_party::node, bus_party::node, std::move(header), sizeof(entry)});
+    impl_->push({0, bus_party::node, bus_party::node, std::move(header), sizeof(impl::entry)});
 }
 
 void journal_writer::flush() {

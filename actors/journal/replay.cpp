@@ -197,7 +197,9 @@ std::string replay_result::text() const {
                "; replayed " + d.replayed;
     }
     if (!stopped.empty()) return "not followed to the end: " + stopped + " (" + std::to_string(compared) + " messages agreed)";
-    return "identical, " + std::to_string(compared) + " messages";
+    std::string line = "identical, " + std::to_string(compared) + " messages";
+    if (cut_record) line += "; the file ends within record " + std::to_string(*cut_record) + ", which is left out";
+    return line;
 }
 
 replay_result replay_journal(std::string_view bytes, replay_core which) {
@@ -222,6 +224,8 @@ replay_result replay_journal(std::string_view bytes, replay_core which) {
         cores.take(record);
         first = false;
     }
+    if (reader.cut_short()) result.cut_record = result.records + 1;
+    if (result.records == 0) result.stopped = "there is no record in it; a journal begins with a header";
     cores.finish();
     return result;
 }

@@ -29,6 +29,7 @@ struct replay_result {
     std::uint64_t open = 0;      // commands at the end whose receipt was not recorded any more
     std::uint64_t lives = 0;     // the cores were started so many times
     std::optional<replay_difference> difference;
+    std::optional<std::uint64_t> cut_record;  // the number of the last record, where the file ends within it
     std::string stopped;         // why the journal could not be followed to its end; empty: it was
     bool identical() const { return !difference && stopped.empty(); }
     // One line: "identical, 1234 messages", or what differs and where.

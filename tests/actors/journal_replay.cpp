@@ -185,6 +185,33 @@ TEST_CASE("a journal cut anywhere replays up to the cut") {
         const auto result = replay_journal(std::string_view(bytes).substr(0, below(random, bytes.size())));
         CHECK_MESSAGE(!result.difference, result.text());
     }
+    const auto cut = replay_journal(std::string_view(bytes).substr(0, bytes.size() - 1));
+    CHECK(cut.identical());
+    CHECK(cut.text().find("ends within record " + std::to_string(cut.records + 1)) != std::string::npos);
+    CHECK_FALSE(replay_journal(bytes).cut_record);
+    const auto empty = replay_journal("");
+    CHECK_FALSE(empty.identical());
+    CHECK(empty.text().find("there is no record in it") != std::string::npos);
+}
+
+TEST_CASE("a restart keeps the journal of the life before") {
+    const std::string file = "lives.journal";
+    journal_options options;
+    options.file = file;
+    for (std::uint64_t life = 1; life <= 2; ++life) {
+        journal_writer writer(options, plain_header());
+        writer.record(1, bus_party::client, bus_party::frontend, cancel_request{request_id(life)});
+        writer.flush();
+    }
+    const auto id_in = [](const std::string& name) {
+        std::uint64_t id = 0;
+        for (const auto& record : all_records(read_journal_files(name)))
+            if (const auto* message = std::get_if<bus_message>(&record.content)) id = std::get<cancel_request>(*message).request.value;
+        return id;
+    };
+    CHECK(id_in(file) == 2);
+    CHECK(id_in(file + ".1") == 1);
+    for (const char* ending : {"", ".1"}) std::remove((file + ending).c_str());
 }
 
 TEST_CASE("the queue overflows: records are dropped, counted, and the journal says so") {
