@@ -1,6 +1,7 @@
 #include "cli/log.hpp"
 
 #include <memory>
+#include <mutex>
 
 #include <nlohmann/json.hpp>
 #include <spdlog/pattern_formatter.h>
@@ -20,15 +21,7 @@ public:
     std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<json_message>(); }
 };
 
-}  // namespace
-
-std::string json_escaped(const std::string& text) {
-    const std::string quoted =
-        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    return quoted.substr(1, quoted.size() - 2);
-}
-
-void set_up_log(const std::string& level, bool json) {
+void make_log(const std::string& level, bool json) {
     auto logger = std::make_shared<spdlog::logger>("fermata", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
     auto formatter = std::make_unique<spdlog::pattern_formatter>();
     if (json)
@@ -40,6 +33,20 @@ void set_up_log(const std::string& level, bool json) {
     logger->set_level(spdlog::level::from_str(level));
     logger->flush_on(spdlog::level::trace);
     spdlog::set_default_logger(std::move(logger));
+}
+
+}  // namespace
+
+std::string json_escaped(const std::string& text) {
+    const std::string quoted =
+        nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return quoted.substr(1, quoted.size() - 2);
+}
+
+void set_up_log(const std::string& level, bool json) {
+    // The first call counts: a logger that other threads may hold must not be replaced.
+    static std::once_flag done;
+    std::call_once(done, [&] { make_log(level, json); });
 }
 
 }  // namespace fermata::cli

@@ -5,7 +5,7 @@
 
 namespace fermata::cli {
 
-// `level`: trace, debug, info, warn, error, off. May be called again.
+// `level`: trace, debug, info, warn, error, off. The first call of the process counts.
 void set_up_log(const std::string& level, bool json);
 
 // `text` inside a JSON string, without the quotes.
