@@ -50,6 +50,8 @@ function(fermata_tests layer)
   endif()
   add_executable(test_${layer} ${sources} ${CMAKE_CURRENT_SOURCE_DIR}/doctest_main.cpp)
   target_link_libraries(test_${layer} PRIVATE fermata_options ${ARGN})
+  # Tests wait for their compiler more than for their code; the libraries they test are compiled as always.
+  target_compile_options(test_${layer} PRIVATE $<IF:$<BOOL:${FERMATA_SANITIZE}>,-O0,-O1>)
   target_include_directories(test_${layer} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_compile_definitions(test_${layer} PRIVATE FERMATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   foreach(source ${sources})

@@ -26,20 +26,25 @@ usage="usage: bash tools/check.sh --ci | --all | --only STAGE[,STAGE...] [--fuzz
 
 # -- builds --------------------------------------------------------------------------------------------------------
 
-# clang_build DIR [cmake options...]: the release build has gcc's opinion already.
+# clang_build DIR [cmake options...]: $build_targets or everything. The release build has gcc's opinion already.
 clang_build() {
     local dir=$checks_dir/$1
     shift
     install_packages clang-14 libclang-rt-14-dev
     configure "$dir" -DCMAKE_CXX_COMPILER=clang++-14 "$@"
-    build "$dir"
+    # shellcheck disable=SC2086
+    build "$dir" ${build_targets:-}
 }
 sanitised_build() {
     local dir=$1 sanitisers=$2
     shift 2
     clang_build "$dir" -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1" -DFERMATA_SANITIZE="$sanitisers" "$@"
 }
-asan_build() { sanitised_build asan address,undefined -DFERMATA_FUZZ=ON -DFERMATA_CORES_ONLY="${ci:-OFF}"; }
+# With --ci only what its stages run is built.
+asan_build() {
+    build_targets=${ci:+test_messages test_native test_frontend test_cores fuzzers} \
+        sanitised_build asan address,undefined -DFERMATA_FUZZ=ON -DFERMATA_CORES_ONLY="${ci:-OFF}"
+}
 
 # What the tests of the built program need; the same as tools/test.sh has.
 client_surroundings() {
