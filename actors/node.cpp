@@ -113,7 +113,11 @@ std::shared_ptr<program_seat> make_seat(node_state& state) {
     engine.numbers = state.context->numbers;
     engine.clock = state.context->clock;
     auto seat = std::make_shared<program_seat>(std::make_unique<program>(std::move(engine), std::move(family)));
-    state.set_facts(std::make_shared<const seat_facts>(seat_facts{seat->core->plan(), seat->core->layout()}));
+    seat_facts facts{seat->core->plan(), seat->core->layout()};
+    // Below a page a copy of its tail does, from this many tokens on.
+    facts.plan.smallest_reusable_prefix_tokens =
+        std::min(facts.plan.smallest_reusable_prefix_tokens, o.resource_manager.tail_copy_tokens_min);
+    state.set_facts(std::make_shared<const seat_facts>(std::move(facts)));
     if (o.warm_up) {
         warm_up(*seat);
         if (state.phase == node_phase::loading) forget_counts(*state.context->numbers);

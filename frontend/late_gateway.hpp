@@ -60,8 +60,8 @@ private:
     static client_error loading() { return retry_after(unavailable("the model is loading", "loading"), 1); }
 
     std::atomic<gateway*> node_{nullptr};
-    model_card const card_;
-    std::shared_ptr<const telemetry> const empty_ = std::make_shared<telemetry>();
+    const model_card card_;
+    const std::shared_ptr<const telemetry> empty_ = std::make_shared<telemetry>();
 };
 
 }  // namespace fermata

@@ -1,8 +1,8 @@
 // Live numbers of a node: plain atomics, written by the actors, read by /metrics, /health and `inspect` without a
 // message. Names follow the metrics of the HTTP interface. Monotone counters only grow; gauges are set.
 //
-// One writer a number, and one number a series that is written. Program: tokens, pools, state slots, movement, captures, cycle,
-// device_wait, control_gap, last_commit. Scheduler: everything else about requests, policy, queue, lanes and time.
+// One writer a number, and one number a series that is written. Program: tokens, pools, state slots, movement, captures,
+// cycle, device_wait, control_gap, last_commit. Scheduler: everything else about requests, policy, queue, lanes and time.
 // Node: ready. The outcomes of requests have two writers, each request one: the Scheduler counts what it accepted, the
 // Frontend what never got there and what a Scheduler that is gone left behind.
 #pragma once

@@ -182,8 +182,8 @@ public:
 
     virtual void prepare(const unit_limits& limits) = 0;
 
-    // A unit begins (or goes on with some of its rows only): its rows, and the angles of the rotary embedding (position times frequency, in float32) for
-    // `inverse_frequencies` (rotary_width / 2 of them). The spans stay valid until the unit's last operation.
+    // A unit begins (or goes on with some of its rows only): its rows, and the angles of the rotary embedding (position
+    // times frequency, in float32) for `inverse_frequencies` (rotary_width / 2 of them). The spans stay valid until the unit's last operation.
     virtual void begin_unit(const unit_rows& rows, std::span<const float> inverse_frequencies) = 0;
 
     // out[i] = row tokens[i] of the table. Tokens have been checked against the table's size.

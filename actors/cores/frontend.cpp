@@ -101,7 +101,8 @@ void frontend_core::alone(request_id id, frontend_commands& commands, Work&& wor
 void frontend_core::drop(request_id id, const char* why, frontend_commands& commands) {
     const auto entry = requests_.find(id);
     const phase at = entry == requests_.end() ? phase::preparing : entry->second.at;
-    if (at != phase::preparing) order(commands, cancel_request{id});
+    if (at != phase::preparing) order(commands, cancel_request{id});  // the Scheduler counts it
+    else count(numbers_, &telemetry::requests_rejected);
     client_error error;
     error.type = "server_error";  // short enough to need no memory
     error.code = "internal_error";
@@ -129,6 +130,7 @@ void frontend_core::on(submit request, frontend_commands& commands, byte_lease r
     const request_id id = request.request;
     // Of two requests with one name the one that came first is not touched.
     if (requests_.contains(id)) {
+        count(numbers_, &telemetry::requests_rejected);
         auto error = make_error(400, {}, "request id " + std::to_string(id.value) + " is in use", "request");
         return tell(commands, id, rejected{id, std::move(error)});
     }

@@ -10,8 +10,8 @@
 // A tick of the Scheduler's timer has type "tick" and payload nil; {"time", "dropped": n} says that n records did not
 // fit the queue; {"time", "rotated": n} opens a file that continues another.
 //
-// A journal that can't be written (a full disk) is broken from then on: what follows is counted as dropped, and the node goes on.
-// What stands in the file stays readable.
+// A journal that can't be written (a full disk) is broken from then on: what follows is counted as dropped, and the node
+// goes on. What stands in the file stays readable. A file of an earlier run is kept: it becomes FILE.1 like a full one.
 //
 // Without text, token ids are replaced by a random one-to-one map made for this journal and stored nowhere, names of
 // sessions by numbers, and every other string by its length ("<12 bytes>").

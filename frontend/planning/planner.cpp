@@ -1,7 +1,6 @@
 #include "frontend/planning/planner.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -169,15 +168,17 @@ void check_guard(const submit& request, const planning_limits& limits) {
     }
 }
 
-void check_range(const char* name, float value, float lowest, float highest) {
-    if (value >= lowest && value <= highest) return;  // false for NaN
-    const auto shown = [](float x) { return x == std::floor(x) ? std::to_string(static_cast<long long>(x)) : std::to_string(x); };
-    refuse(name, std::string(name) + " lies between " + shown(lowest) + " and " + shown(highest));
+constexpr float least = std::numeric_limits<float>::min();  // "above 0"
+
+void check_range(const char* name, float value, float lowest, int highest) {
+    if (value >= lowest && value <= static_cast<float>(highest)) return;  // false for NaN
+    const std::string range = lowest == least ? " must be above 0 and at most "
+                                              : " lies between " + std::to_string(static_cast<int>(lowest)) + " and ";
+    refuse(name, name + range + std::to_string(highest));
 }
 
-// The ranges of the HTTP interface; `top_p` and `repetition_penalty` must be above 0.
+// The ranges of the HTTP interface.
 void check_sampling(const sampling_params& how) {
-    constexpr float least = std::numeric_limits<float>::min();
     check_range("temperature", how.temperature, 0, 2);
     check_range("top_p", how.top_p, least, 1);
     check_range("min_p", how.min_p, 0, 1);

@@ -13,7 +13,8 @@ namespace fermata {
 struct load_options {
     kv_dtype kv = kv_dtype::f16;
     std::uint32_t page_tokens = 64;   // 16, 32, 64 or 128
-    std::uint32_t context_tokens_max = 0;  // no request will be longer: buffers are made for that; 0: what the model was trained for
+    // No request will be longer: buffers are made for that. 0: what the model was trained for.
+    std::uint32_t context_tokens_max = 0;
 };
 
 // Packs the weights into the backend's layout and releases the file's pages as it goes. The backend lives as long as

@@ -26,7 +26,8 @@ class sampler {
 public:
     explicit sampler(std::size_t vocabulary);
 
-    // `logits` are finite and at most as long as the vocabulary: a shorter row is drawn from its tokens alone. `counts` may be inactive when no penalty is set.
+    // `logits` are finite and at most as long as the vocabulary: a shorter row is drawn from its tokens alone. `counts`
+    // may be inactive when no penalty is set.
     // `uniform` in [0, 1); not looked at when the temperature is 0.
     token_id choose(std::span<const float> logits, const sampling_params& how, const penalty_counts& counts,
                     double uniform);

@@ -102,6 +102,12 @@ private:
     std::vector<std::string> lines_;
 };
 
+std::shared_ptr<log_watch> log_of(node_options& options) {
+    auto log = std::make_shared<log_watch>();
+    options.log = [log](const std::string& line) { (*log)(line); };
+    return log;
+}
+
 void answers_rightly(node& server, token_id start = 5) {
     auto sink = send(server, some_prompt(33, start), 9);
     REQUIRE(sink->wait_end());
@@ -121,9 +127,8 @@ TEST_CASE("a dead Scheduler, ResourceManager, Transfer or preparer is replaced; 
     for (int which = 0; which < 4; ++which) {
         CAPTURE(which);
         auto control = std::make_shared<device_switch>();
-        auto log = std::make_shared<log_watch>();
-        auto options = switched_node(control);
-        options.log = [log](const std::string& line) { (*log)(line); };
+            auto options = switched_node(control);
+        const auto log = log_of(options);
         node server(std::move(options));
         server.start();
         answers_rightly(server);
@@ -153,9 +158,8 @@ TEST_CASE("a dead Scheduler, ResourceManager, Transfer or preparer is replaced; 
 
 TEST_CASE("a dead Frontend is replaced and its clients hear an end") {
     auto control = std::make_shared<device_switch>();
-    auto log = std::make_shared<log_watch>();
     auto options = switched_node(control);
-    options.log = [log](const std::string& line) { (*log)(line); };
+    const auto log = log_of(options);
     node server(std::move(options));
     server.start();
     control->hold_after(4);
@@ -171,17 +175,19 @@ TEST_CASE("a dead Frontend is replaced and its clients hear an end") {
 
 TEST_CASE("a node that rests after a restart under way is healthy however long it rests") {
     auto now = std::make_shared<std::atomic<time_ns>>(1'000'000'000);
-    auto log = std::make_shared<log_watch>();
-    auto options = small_node();
+    auto control = std::make_shared<device_switch>();
+    auto options = switched_node(control);
     options.clock = [now] { return now->load(); };
     options.stall_limit_s = 30;
-    options.log = [log](const std::string& line) { (*log)(line); };
+    const auto log = log_of(options);
     node server(std::move(options));
     server.start();
+    control->hold_after(4);
     auto under_way = send(server, some_prompt(40), 900);
-    REQUIRE(under_way->wait_deltas(3));
+    REQUIRE(control->wait_held());
     kill(server.inside().state->peers()->scheduler);
     REQUIRE(under_way->wait_end());
+    control->release();
     REQUIRE(log->wait("restarted; "));
     *now += 1000 * time_ns{1'000'000'000};
     CHECK(server.health().accepting);
@@ -192,10 +198,9 @@ TEST_CASE("a node that rests after a restart under way is healthy however long i
 }
 
 TEST_CASE("a broken node without a Frontend says why to whoever asks") {
-    auto log = std::make_shared<log_watch>();
     auto options = small_node();
     options.restarts_max = 0;
-    options.log = [log](const std::string& line) { (*log)(line); };
+    const auto log = log_of(options);
     node server(std::move(options));
     server.start();
     kill(server.inside().state->frontend());
@@ -208,15 +213,18 @@ TEST_CASE("a broken node without a Frontend says why to whoever asks") {
 }
 
 TEST_CASE("a supervisor that fails takes the node with it, and stop doesn't wait for it") {
-    auto options = small_node();
+    auto control = std::make_shared<device_switch>();
+    auto options = switched_node(control);
     options.log = [](const std::string&) { throw std::runtime_error("nowhere to write"); };
     node server(std::move(options));
     server.start();
+    control->hold_after(4);
     auto under_way = send(server, some_prompt(40), 900);
-    REQUIRE(under_way->wait_deltas(3));
+    REQUIRE(control->wait_held());
     kill(server.inside().state->peers()->scheduler);
     REQUIRE(under_way->wait_end());
     CHECK(under_way->was_failed);
+    control->release();
     const auto report = server.stop(5s);
     CHECK_FALSE(report.in_order);
     CHECK_FALSE(server.health().accepting);
@@ -255,9 +263,8 @@ TEST_CASE("a failed device fails its requests and Program is built anew, at the 
 
 TEST_CASE("a device that fails for good breaks the node, which says why") {
     auto control = std::make_shared<device_switch>();
-    auto log = std::make_shared<log_watch>();
     auto options = switched_node(control);
-    options.log = [log](const std::string& line) { (*log)(line); };
+    const auto log = log_of(options);
     options.restarts_max = 2;
     options.warm_up = false;
     node server(std::move(options));
@@ -280,12 +287,11 @@ TEST_CASE("a device that fails for good breaks the node, which says why") {
 
 TEST_CASE("rare deaths of a long life never break the node") {
     auto now = std::make_shared<std::atomic<time_ns>>(1'000'000'000);
-    auto log = std::make_shared<log_watch>();
     auto options = small_node();
     options.clock = [now] { return now->load(); };
     options.restarts_max = 2;
     options.restart_forgiven_s = 600;
-    options.log = [log](const std::string& line) { (*log)(line); };
+    const auto log = log_of(options);
     node server(std::move(options));
     server.start();
     for (int i = 1; i <= 4; ++i) {

@@ -49,11 +49,11 @@ TEST_CASE("templates nested too deeply are refused when parsed") {
     CAPTURE(open);
     CHECK(ending("{{ " + repeated(open, 5000) + "1" + repeated(close, 5000) + " }}") == error_kind::syntax);
   }
-  for (std::string const& tag : {"if 1", "for i in l", "with", "filter upper", "set x", "macro m()", "call m()", "generation"}) {
+  for (const std::string tag : {"if 1", "for i in l", "with", "filter upper", "set x", "macro m()", "call m()", "generation"}) {
     CAPTURE(tag);
     CHECK(ending(repeated("{% " + tag + " %}", 5000)) == error_kind::syntax);
   }
-  for (std::string const& link : {"+1", ".a", "[0]", "|upper", " and 1", "**1", "()", " is odd"}) {
+  for (const std::string link : {"+1", ".a", "[0]", "|upper", " and 1", "**1", "()", " is odd"}) {
     CAPTURE(link);
     CHECK(ending("{{ n" + repeated(link, 5000) + " }}") == error_kind::syntax);
   }
@@ -81,7 +81,7 @@ TEST_CASE("output is bounded") {
 }
 
 TEST_CASE("memory is bounded before it is taken") {
-  for (std::string const& greedy :
+  for (const std::string greedy :
        {"'x' * 10 ** 9 * 10", "[0] * 10 ** 12", "10 ** 18 * 'ab'", "'a'|center(10 ** 12)", "'a'.ljust(10 ** 15)", "'a'.zfill(10 ** 15)",
         "'a\tb'.expandtabs(10 ** 15)", "'%1000000000d' % 1", "'%.1000000000f' % 1.5", "'%*d' % (10 ** 10, 1)", "'{:1000000000}'.format(1)",
         "'{:.1000000000f}'.format(1.5)", "l|tojson(indent=10 ** 12)", "'a\nb'|indent(10 ** 12)", "l|batch(10 ** 12, 0)|list",
@@ -91,7 +91,7 @@ TEST_CASE("memory is bounded before it is taken") {
     CHECK(ending("{{ " + greedy + " }}") == error_kind::limit);
   }
   // Doubling, in every way a container or a text can double.
-  for (std::string const& doubled : {"ns.x ~ ns.x", "ns.x + ns.x", "[ns.x, ns.x]|string", "[ns.x, ns.x]|tojson", "ns.x|replace('', ns.x)"}) {
+  for (const std::string doubled : {"ns.x ~ ns.x", "ns.x + ns.x", "[ns.x, ns.x]|string", "[ns.x, ns.x]|tojson", "ns.x|replace('', ns.x)"}) {
     CAPTURE(doubled);
     CHECK(ending("{% set ns = namespace(x='ab') %}{% for i in range(100) %}{% set ns.x = " + doubled + " %}{% endfor %}") == error_kind::limit);
   }
@@ -99,14 +99,14 @@ TEST_CASE("memory is bounded before it is taken") {
 
 TEST_CASE("values that share their parts cost what walking them costs") {
   std::string const shared = "{% set ns = namespace(x=(1,), y=(1,)) %}{% for i in range(60) %}{% set ns.x = (ns.x, ns.x) %}{% set ns.y = (ns.y, ns.y) %}{% endfor %}";
-  for (std::string const& walked : {"ns.x", "ns.x|tojson", "ns.x == ns.y", "ns.x < ns.y", "{ns.x: 1}", "{}[ns.x]", "ns.x in [ns.y]", "[ns.x, ns.y]|sort", "[ns.x]|unique|list"}) {
+  for (const std::string walked : {"ns.x", "ns.x|tojson", "ns.x == ns.y", "ns.x < ns.y", "{ns.x: 1}", "{}[ns.x]", "ns.x in [ns.y]", "[ns.x, ns.y]|sort", "[ns.x]|unique|list"}) {
     CAPTURE(walked);
     CHECK(ending(shared + "{{ " + walked + " }}") == error_kind::limit);
   }
 }
 
 TEST_CASE("values that nest too deeply are refused") {
-  for (std::string const& deeper : {"[ns.x]", "(ns.x,)", "{'a': ns.x}", "ns.x|map('upper')", "l|map('default', ns.x)", "cycler(ns.x)",
+  for (const std::string deeper : {"[ns.x]", "(ns.x,)", "{'a': ns.x}", "ns.x|map('upper')", "l|map('default', ns.x)", "cycler(ns.x)",
                                     "joiner(ns.x)", "l|batch(2, ns.x)", "{'a': ns.x}.items()", "[ns.x].index"}) {
     CAPTURE(deeper);
     CHECK(ending("{% set ns = namespace(x=[1]) %}{% for i in range(99999) %}{% set ns.x = " + deeper + " %}{% endfor %}") == error_kind::limit);
